@@ -145,7 +145,8 @@ async fn driver(store: &Arc<Embedded>, definition: &Arc<Definition>) -> Result<D
     let clock = Arc::new(SystemClock);
     let record = DefinitionRecord {
         deleted: None,
-        interests: None,
+        activated: None,
+        interests: swirl_ports::Interests::default(),
         id: definition.id.clone(),
         digest: String::new(),
         name: String::new(),

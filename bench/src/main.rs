@@ -1,7 +1,7 @@
 //! Measures Swirl on this machine and compares it with a floor: bare loops that use the same servers, disk and crates
 //! without Swirl, in the same run.
 //!
-//! `cargo xtask bench` builds `swirl` and runs this; `docs/benchmarks.md` describes the measurements.
+//! `cargo xtask bench` builds `swirl` and runs this; `docs/dev/benchmarks.md` describes the measurements.
 
 #![allow(clippy::print_stdout, reason = "a command")]
 
@@ -90,6 +90,8 @@ enum Part {
     Dev,
     /// Search attributes and lifecycle events, alternately on and off. Runs only if it is named.
     Overhead,
+    /// DSL 1.0 against edition 0.8, alternately. Runs only if it is named.
+    Editions,
 }
 
 fn main() -> Result<()> {
@@ -174,7 +176,31 @@ async fn measure(args: &Args) -> Result<()> {
         report.say("## Search attributes and lifecycle events\n");
         let mut say = |line: &str| println!("{line}");
         let rows = cluster::overhead::measure(&plan, &setup(args)?, &mut say).await?;
-        report.overhead(&rows);
+        report.overhead(&rows, "plain");
+    }
+    if args.only.contains(&Part::Editions) {
+        report.say("## DSL 1.0 and edition 0.8\n");
+        let mut say = |line: &str| println!("{line}");
+        let setup = setup(args)?;
+        let rows = cluster::editions::measure(&plan, &setup, &mut say).await?;
+        report.overhead(&rows, "0.8");
+        report.say("One instance with a `for` that counts:\n");
+        let rows = cluster::editions::iterations(&plan, &setup).await?;
+        let rows = rows.iter().map(|row| {
+            vec![
+                row.count.to_string(),
+                format!("{:.1}", row.us_each),
+                format!("{:.1}", row.worker_bytes as f64 / 1e6),
+                format!("{:.1}", row.redis_bytes as f64 / 1e3),
+            ]
+        });
+        let head = [
+            "iterations",
+            "µs each",
+            "most memory of the worker, MB",
+            "memory of Redis for it, KB",
+        ];
+        report.table(&head, &rows.collect::<Vec<_>>());
     }
     if has(Part::Dev) {
         steps::measure(&plan, &setup(args)?.binary, &[], &[], &mut report).await?;

@@ -1,6 +1,5 @@
 //! Arguments of the commands that run workflows: loading definitions, secrets, JSON.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +76,8 @@ pub fn secrets(given: &[String]) -> anyhow::Result<Arc<Chain>> {
 pub fn json_argument(argument: &str) -> anyhow::Result<swirl_model::Data> {
     let text = match argument.strip_prefix('@') {
         Some(file) => {
-            std::fs::read(PathBuf::from(file)).with_context(|| format!("{file} cannot be read"))?
+            swirl_spec::files::read(std::path::Path::new(file), swirl_spec::files::BYTES_MAX)
+                .with_context(|| format!("{file} cannot be read"))?
         }
         None if argument == "-" => {
             let mut text = Vec::new();

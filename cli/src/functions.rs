@@ -1,18 +1,22 @@
 //! The operator's settings for function types: flags shared by all commands that call functions.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::Context;
+use swirl_deployment::{functions_file, functions_in};
 use swirl_functions::Settings;
+use swirl_functions::servers::Servers;
 use swirl_functions::types::custom::Connectors;
-use swirl_functions::types::rpc::Servers;
-use swirl_spec::resource::FUNCTIONS_URI;
-use swirl_spec::source::{self, Limits};
+use swirl_functions::types::process::Processes;
+use swirl_spec::resource::{FOLDER_FUNCTIONS_URI, FUNCTIONS_URI};
 
 /// Further connectors and servers, separated by commas. The names are the same as for the settings of the processes.
 const CONNECTORS: &str = "SWIRL_FUNCTIONS_CONNECTORS";
+const SERVERS: &str = "SWIRL_FUNCTIONS_SERVERS";
 const RPC_SERVERS: &str = "SWIRL_FUNCTIONS_RPC_SERVERS";
 const CONNECTOR_ENVIRONMENT: &str = "SWIRL_FUNCTIONS_CONNECTOR_ENVIRONMENT";
+const PROCESSES: &str = "SWIRL_FUNCTIONS_PROCESSES";
+const CATALOG: &str = "SWIRL_FUNCTIONS_CATALOG";
 
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FunctionArgs {
@@ -22,11 +26,24 @@ pub struct FunctionArgs {
     #[arg(long, value_name = "NAME=TARGET")]
     connector: Vec<String>,
 
-    /// The address of a gRPC service, as SERVICE=grpc://host:port (grpcs for TLS); takes precedence over
-    /// the definition's; may be given again. Others are taken from SWIRL_FUNCTIONS_RPC_SERVERS,
-    /// separated by commas.
-    #[arg(long, value_name = "SERVICE=ADDRESS")]
+    /// The address of a service, as NAME=ADDRESS, where NAME is a function, the document that describes
+    /// it, a gRPC service or an origin such as https://host; takes precedence over the definition's; may
+    /// be given again. Others are taken from SWIRL_FUNCTIONS_SERVERS, separated by commas.
+    #[arg(long, value_name = "NAME=ADDRESS")]
+    function_server: Vec<String>,
+
+    /// The older name of --function-server, for gRPC services.
+    #[arg(long, value_name = "SERVICE=ADDRESS", hide = true)]
     rpc_server: Vec<String>,
+
+    /// A kind of process that definitions of DSL 1.0 may run: container, mcp, script or shell; may be given
+    /// again. Others are taken from SWIRL_FUNCTIONS_PROCESSES, separated by commas.
+    #[arg(long, value_name = "KIND")]
+    process: Vec<String>,
+
+    /// The folder of the default catalog of functions of DSL 1.0.
+    #[arg(long, value_name = "FOLDER", env = CATALOG)]
+    catalog: Option<PathBuf>,
 }
 
 /// Functions that documents of older editions refer to only by name.
@@ -45,34 +62,51 @@ impl GivenArgs {
         let Some(file) = &self.file else {
             return Ok(Vec::new());
         };
-        let content = std::fs::read_to_string(file)
-            .with_context(|| format!("--functions: {} cannot be read", file.display()))?;
-        let parsed = source::parse(content.as_bytes(), &Limits::default());
-        let document = parsed.map_err(|finding| {
-            let (line, message) = (finding.line, finding.message);
-            anyhow!("--functions: {}:{line}: {message}", file.display())
-        })?;
-        let list = document.get("functions").unwrap_or(&document);
-        if list.items().is_none() {
-            bail!(
-                "--functions: {} must be a list of functions",
-                file.display()
-            );
-        }
-        Ok(vec![(FUNCTIONS_URI.to_owned(), content)])
+        let given = functions_file(file, FUNCTIONS_URI).context("--functions")?;
+        Ok(vec![given])
     }
+}
+
+/// The functions in the folder of a deployment, for all definitions below it.
+pub fn of_folder(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let file = functions_in(folder);
+    let given = file.map(|file| functions_file(&file, FOLDER_FUNCTIONS_URI));
+    Ok(given.transpose()?.into_iter().collect())
 }
 
 impl FunctionArgs {
     /// The command line takes precedence over the environment.
     pub fn settings(&self) -> anyhow::Result<Settings> {
         let connectors = with_environment(&self.connector, CONNECTORS);
-        let rpc_servers = with_environment(&self.rpc_server, RPC_SERVERS);
+        let servers = with_environment(&self.function_server, SERVERS);
+        let servers = [servers, with_environment(&self.rpc_server, RPC_SERVERS)].concat();
         Ok(Settings {
             connectors: Connectors::parse(&connectors).context("--connector")?,
-            rpc_servers: Servers::parse(&rpc_servers).context("--rpc-server")?,
+            servers: Servers::parse(&servers).context("--function-server")?,
             connector_environment: with_environment(&[], CONNECTOR_ENVIRONMENT),
+            processes: self.processes()?,
+            catalog: self.catalog.clone(),
         })
+    }
+}
+
+impl FunctionArgs {
+    /// The programs are named as for the settings of the processes.
+    fn processes(&self) -> anyhow::Result<Processes> {
+        let allowed = with_environment(&self.process, PROCESSES);
+        let mut processes = Processes::default()
+            .allowing(&allowed)
+            .context("--process")?;
+        for (variable, command) in [
+            ("SWIRL_FUNCTIONS_JAVASCRIPT", &mut processes.javascript),
+            ("SWIRL_FUNCTIONS_PYTHON", &mut processes.python),
+            ("SWIRL_FUNCTIONS_CONTAINERS", &mut processes.containers),
+        ] {
+            if let Ok(text) = std::env::var(variable) {
+                *command = Processes::command(&text).context(variable)?;
+            }
+        }
+        Ok(processes)
     }
 }
 

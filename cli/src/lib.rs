@@ -3,6 +3,7 @@
 mod arguments;
 mod client;
 mod commands;
+mod definitions;
 mod dev;
 mod doctor;
 mod functions;
@@ -10,6 +11,7 @@ mod listing;
 mod live;
 mod logging;
 mod node;
+mod private;
 mod progress;
 mod terminal;
 mod text;

@@ -19,8 +19,8 @@ use tracing_subscriber::{EnvFilter, Layer};
 /// The variable with the filter of the log.
 const VARIABLE: &str = "SWIRL_LOG";
 
-/// The filter if neither the variable nor the configuration sets one. The store's own log is mostly noise.
-pub const DEFAULT: &str = "info,fjall=warn,lsm_tree=warn,swirl_service::events=debug";
+/// The filter if neither the variable nor the configuration sets one.
+pub const DEFAULT: &str = "info,swirl_service::events=debug";
 
 /// The format of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
+use swirl_cluster::WorkThreads;
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::addressed::Addressed;
 use swirl_ports::{Clock, FunctionCaller, Secrets};
@@ -24,6 +25,7 @@ pub struct Node {
     driver: Arc<Driver>,
     pub queue: Arc<MemoryQueue>,
     tasks: JoinSet<()>,
+    work: WorkThreads,
 }
 
 impl Node {
@@ -63,6 +65,7 @@ impl Node {
             driver,
             queue,
             tasks: JoinSet::new(),
+            work: WorkThreads::start()?,
         })
     }
 
@@ -114,10 +117,13 @@ impl Node {
     /// interrupted.
     pub fn start(&mut self) {
         let (driver, tasks) = (self.driver.clone(), self.queue.clone());
-        self.tasks.spawn(async move {
+        let drives = async move {
             let never = std::future::pending();
             pool::run(driver, tasks, pool::Settings::default(), never).await;
-        });
+        };
+        if let Some(threads) = self.work.handle() {
+            self.tasks.spawn_on(drives, threads);
+        }
         let service = self.service.clone();
         self.tasks.spawn(async move { service.run_timers().await });
         let service = self.service.clone();
@@ -128,5 +134,88 @@ impl Node {
         let (service, effects) = (self.service.clone(), self.service.clone());
         self.tasks
             .spawn(async move { service.run_reconciler(&effects, SWEEP).await });
+        let (service, store) = (self.service.clone(), self.store.clone());
+        self.tasks
+            .spawn(async move { service.run_freeing(&*store).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    use async_trait::async_trait;
+    use swirl_functions::secrets::Chain;
+    use swirl_model::{Data, WorkflowError};
+    use swirl_ports::CallRequest;
+    use swirl_service::{Deployment, StartRequest};
+    use swirl_spec::resource::MapResources;
+
+    use super::*;
+
+    const DOCUMENT: &str = "{id: w, name: w, version: '1', specVersion: '0.8', functions: [{name: f, operation: \
+                            'http://localhost/a#b'}], states: [{name: A, type: operation, actions: [{functionRef: \
+                            f}], end: true}]}";
+
+    /// Keeps its thread busy, as a turn does that computes for long.
+    #[derive(Default)]
+    struct Busy {
+        begun: AtomicUsize,
+        is_over: AtomicBool,
+    }
+
+    #[async_trait]
+    impl FunctionCaller for Busy {
+        async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
+            self.begun.fetch_add(1, Ordering::Relaxed);
+            while !self.is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Ok(Data::NULL)
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn work_leaves_the_threads_that_serve_to_others() {
+        let read = || {
+            let options = swirl_spec::Options::default();
+            swirl_spec::read(DOCUMENT.as_bytes(), &MapResources::default(), &options).workflow
+        };
+        let lower: Lower = Box::new(move |_| read().ok_or_else(|| "it is not valid".to_owned()));
+        let (busy, options) = (
+            Arc::new(Busy::default()),
+            swirl_embedded::Options::default(),
+        );
+        let secrets = Arc::new(Chain::new());
+        let mut node = Node::new(None, options, lower, busy.clone(), secrets).unwrap();
+        let deployment = Deployment {
+            name: "w".to_owned(),
+            document: DOCUMENT.to_owned(),
+            resources: Vec::new(),
+            workflow: read().unwrap(),
+        };
+        node.service.deploy(deployment).await.unwrap();
+        node.start();
+        let threads = swirl_cluster::threads();
+        for number in 0..2 * threads {
+            let started = node.service.start(StartRequest {
+                workflow: "w".to_owned(),
+                version: None,
+                input: Data::object(),
+                key: None,
+                request: number.to_string(),
+                watched: false,
+                trace: None,
+            });
+            started.await.unwrap().unwrap();
+        }
+        swirl_servers::eventually("that all threads are busy", async || {
+            (busy.begun.load(Ordering::Relaxed) >= threads).then_some(())
+        })
+        .await;
+        let served = tokio::spawn(async { "served" });
+        let served = tokio::time::timeout(swirl_servers::PATIENCE, served).await;
+        busy.is_over.store(true, Ordering::Relaxed);
+        assert_eq!(served.unwrap().unwrap(), "served");
     }
 }

@@ -81,7 +81,7 @@ fn line(entry: &HistoryEntry) -> Option<String> {
         Event::EventConsumed { name, .. } => format!("  event {name} came"),
         Event::EventProduced { name, .. } => format!("  event {name} produced"),
         Event::Forked { branches, .. } => format!("  {branches} branches"),
-        Event::ErrorHandled { error } => format!("  handled: {error}"),
+        Event::ErrorHandled { error, .. } => format!("  handled: {error}"),
         Event::Compensating { states } => format!("  compensating {}", states.join(", ")),
         Event::Ended { status, .. } => swirl_model::instance::Status::from(*status)
             .as_str()

@@ -1,5 +1,22 @@
 //! Small helpers for text output.
 
+use std::io::IsTerminal;
+
+/// Shortens a text for people at a terminal, with a mark where it is cut. Whoever reads a pipe gets all of it.
+pub fn short(text: String, chars_max: usize, mark: &str) -> String {
+    match std::io::stdout().is_terminal() {
+        true => cut(text, chars_max, mark),
+        false => text,
+    }
+}
+
+fn cut(text: String, chars_max: usize, mark: &str) -> String {
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}{mark}", &text[..end]),
+        None => text,
+    }
+}
+
 /// Formats rows as columns with two spaces between them. The first row is the header.
 pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
     let widths: Vec<usize> = (0..N)
@@ -18,4 +35,19 @@ pub fn table<const N: usize>(rows: &[[String; N]]) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_terminals_get_texts_that_are_cut() {
+        assert_eq!(cut("äöü".to_owned(), 2, "…"), "äö…");
+        assert_eq!(cut("äöü".to_owned(), 3, "…"), "äöü");
+        // The output of tests is not a terminal, as that of a command in a pipe.
+        if !std::io::stdout().is_terminal() {
+            assert_eq!(short("äöü".to_owned(), 2, "…"), "äöü");
+        }
+    }
 }

@@ -137,49 +137,144 @@ fn each_template_has_a_passing_scenario() {
         .map(|row| row["template"].as_str().unwrap())
         .collect();
     assert_eq!(names.len(), 6);
-    for name in &names {
-        let done = swirl(
-            folder.path(),
-            &["new", name, "--template", name, "--folder", "made"],
+    for edition in ["1.0", "0.8"] {
+        for name in &names {
+            let arguments = [
+                "new",
+                name,
+                "--template",
+                name,
+                "--folder",
+                edition,
+                "--edition",
+                edition,
+            ];
+            let done = swirl(folder.path(), &arguments);
+            assert_eq!(done.status.code(), Some(0), "{done:?}");
+        }
+        let tested = swirl(folder.path(), &["test", edition]);
+        assert!(
+            text(&tested.stdout).contains("6 passed, 0 failed"),
+            "{tested:?}"
         );
-        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let checked = swirl(folder.path(), &["validate", "--deny-warnings", edition]);
+        assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+        let shown = text(&checked.stdout);
+        let of_edition = shown.matches(&format!("valid (edition {edition},")).count();
+        assert_eq!(of_edition, 6, "{shown}");
     }
-    let tested = swirl(folder.path(), &["test", "made"]);
-    assert!(
-        text(&tested.stdout).contains("6 passed, 0 failed"),
-        "{tested:?}"
+}
+
+/// Answers each request as all services of the templates would.
+async fn service() -> String {
+    let answer = async || {
+        axum::Json(
+            json!({"id": "j-1", "state": "done", "name": "Ada", "booking": "F1", "price": 1, "sent": true}),
+        )
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = axum::Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    format!("http://localhost:8080=http://{address}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_template_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = service().await;
+    let event = |file: &str, kind: &str, source: &str, data: Value| {
+        let event = json!({"specversion": "1.0", "id": file, "type": kind, "source": source,
+            "order": "7", "request": "7", "data": data});
+        std::fs::write(folder.path().join(file), event.to_string()).unwrap();
+    };
+    event(
+        "decided.json",
+        "org.example.decided",
+        "/approvals",
+        json!({"approved": true}),
     );
-    let checked = swirl(
-        folder.path(),
-        &["validate", "--offline", "--deny-warnings", "made"],
+    event(
+        "placed.json",
+        "org.example.placed",
+        "/shop",
+        json!({"item": "book"}),
     );
-    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    event(
+        "paid.json",
+        "org.example.paid",
+        "/bank",
+        json!({"amount": 3}),
+    );
+    let all = [
+        (
+            "aggregation",
+            &["placed.json", "paid.json"][..],
+            r#""item""#,
+        ),
+        ("approval", &["decided.json"], r#""status": "approved""#),
+        ("polling", &[], r#""state": "done""#),
+        ("request-response", &[], r#""status": "done""#),
+        ("saga", &[], r#""status": "booked""#),
+        ("scheduled", &[], r#""sent": true"#),
+    ];
+    let all = all.iter();
+    for ((name, events, output), edition) in all.flat_map(|it| [(it, "1.0"), (it, "0.8")]) {
+        let id = format!("{name}-{}", edition.replace('.', "-"));
+        let arguments = ["new", &id, "--template", name, "--edition", edition];
+        let made = swirl(folder.path(), &arguments);
+        assert_eq!(made.status.code(), Some(0), "{made:?}");
+        let file = format!("{id}.sw.yaml");
+        let path = folder.path().join(&file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, text.replace("PT30S", "PT0.1S")).unwrap();
+        let input =
+            r#"{"id": "7", "request": "7", "trip": "Paris", "amount": 3, "what": "report"}"#;
+        let mut arguments = vec!["run", &file, "--function-server", &server];
+        if *name != "aggregation" {
+            arguments.extend(["--input", input]);
+        }
+        arguments.extend(events.iter().flat_map(|event| ["--event", event]));
+        let arguments: Vec<String> = arguments.iter().map(|it| (*it).to_owned()).collect();
+        let folder = folder.path().to_owned();
+        let run = move || {
+            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+            swirl(&folder, &arguments)
+        };
+        let done = tokio::task::spawn_blocking(run).await.unwrap();
+        assert_eq!(done.status.code(), Some(0), "{id}: {done:?}");
+        let shown = self::text(&done.stdout);
+        assert!(shown.contains(output), "{id}: {shown}");
+    }
 }
 
 #[test]
-fn new_overwrites_nothing_and_creates_functions_for_operations() {
+fn new_overwrites_nothing_and_calls_each_operation() {
     let folder = tempfile::tempdir().unwrap();
     let document = "openapi: 3.0.0\ninfo: {title: t, version: '1'}\nservers: [{url: 'http://localhost'}]\npaths:\n  /a: {get: {operationId: getA, responses: {'200': {description: d}}}}\n";
     std::fs::write(folder.path().join("shop.yaml"), document).unwrap();
-    let arguments = [
-        "new",
-        "order",
-        "--template",
-        "aggregation",
-        "--openapi",
-        "shop.yaml",
-    ];
+    let arguments = ["new", "order", "--openapi", "shop.yaml"];
     assert_eq!(swirl(folder.path(), &arguments).status.code(), Some(0));
     let again = swirl(folder.path(), &arguments);
     assert_eq!(again.status.code(), Some(2));
     assert!(text(&again.stderr).contains("already exists"), "{again:?}");
-    let written = std::fs::read_to_string(folder.path().join("order.sw.yaml")).unwrap();
-    assert!(
-        written.contains("operation: \"shop.yaml#getA\""),
-        "{written}"
+    let done = swirl(
+        folder.path(),
+        &["new", "old", "--openapi", "shop.yaml", "--edition", "0.8"],
     );
-    let checked = swirl(folder.path(), &["validate", "order.sw.yaml"]);
-    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    for (name, part) in [
+        ("order", "operationId: getA\n"),
+        ("old", "{name: getA, operation: \"shop.yaml#getA\"}"),
+    ] {
+        let file = format!("{name}.sw.yaml");
+        let written = std::fs::read_to_string(folder.path().join(&file)).unwrap();
+        assert!(written.contains(part), "{written}");
+        let checked = swirl(folder.path(), &["validate", "--deny-warnings", &file]);
+        assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+        let tested = swirl(folder.path(), &["test", &format!("{name}.scenario.yaml")]);
+        assert_eq!(tested.status.code(), Some(0), "{tested:?}");
+    }
     for name in ["a/b", "-x"] {
         assert_eq!(
             swirl(folder.path(), &["new", "--", name]).status.code(),
@@ -193,7 +288,8 @@ fn new_overwrites_nothing_and_creates_functions_for_operations() {
 fn test_filters_scenarios_and_shows_coverage() {
     let folder = tempfile::tempdir().unwrap();
     for name in ["saga", "polling"] {
-        let done = swirl(folder.path(), &["new", name, "--template", name]);
+        let arguments = ["new", name, "--template", name, "--edition", "0.8"];
+        let done = swirl(folder.path(), &arguments);
         assert_eq!(done.status.code(), Some(0), "{done:?}");
     }
     let done = swirl(
@@ -426,7 +522,7 @@ fn schema_prints_a_json_schema() {
     assert!(about.as_str().unwrap().contains("stays active"), "{about}");
     let listed = swirl(folder.path(), &["schema", "--list", "--output", "json"]);
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    assert_eq!(listed["editions"].as_array().unwrap().len(), 9);
+    assert_eq!(listed["editions"].as_array().unwrap().len(), 10);
     let refused = swirl(folder.path(), &["schema", "--edition", "0.88"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(

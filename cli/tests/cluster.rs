@@ -63,12 +63,40 @@ fn nats_is_restarted_and_wiped() {
     });
 }
 
+/// Without power the servers lose what isn't on their disks, and a write may be torn. Publishers repeat their events.
+#[test]
+fn machines_lose_power() {
+    let report = run_without_differences(&Options {
+        faults_at_least: 3,
+        pause: Duration::from_secs(2),
+        ..options(&[Fault::PowerNats, Fault::PowerRedis])
+    });
+    assert!(report.faults.values().sum::<usize>() >= 3);
+}
+
 #[test]
 fn redis_is_restarted() {
     run_without_differences(&Options {
         pause: Duration::from_secs(3),
         ..options(&[Fault::RestartRedis])
     });
+}
+
+/// Three masters with a replica each. Starts and events go on, or the run takes too long.
+#[test]
+fn masters_of_a_redis_cluster_fail_and_slots_move() {
+    let report = run_without_differences(&Options {
+        redis_cluster: true,
+        faults_at_least: 3,
+        pause: Duration::from_secs(2),
+        ..options(&[
+            Fault::KillMaster,
+            Fault::FailOver,
+            Fault::FreezeMaster,
+            Fault::Reshard,
+        ])
+    });
+    assert!(report.faults.values().sum::<usize>() >= 3);
 }
 
 #[test]

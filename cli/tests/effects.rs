@@ -7,6 +7,7 @@ use std::path::Path;
 
 use swirl_config::{Config, Process, Sources, find, load, settings};
 use swirl_coordinator::process::batch_limits;
+use swirl_functions::egress::Found;
 use swirl_worker::process as worker;
 
 /// A setting, a value, and the settings that must be set first, such as those that it requires.
@@ -49,6 +50,9 @@ const CASES: &[Case] = &[
     ("redis.inbox_max", "7", NONE),
     ("redis.retain", "1h", NONE),
     ("redis.retain_max", "7", NONE),
+    ("redis.retain_bytes", "7MiB", NONE),
+    ("redis.retain_workflow_bytes", "7MiB", NONE),
+    ("redis.retain_type_bytes", "7MiB", NONE),
     ("redis.dedup", "1h", NONE),
     ("redis.dedup_max", "7", NONE),
     ("redis.sets_max", "7", NONE),
@@ -114,6 +118,7 @@ const CASES: &[Case] = &[
     ("coordinator.keep_batches", "1h", NONE),
     ("coordinator.keep_batches_max", "7", NONE),
     ("coordinator.keep_audit_max", "7", NONE),
+    ("coordinator.log_unreceived", "true", NONE),
     ("lifecycle.bytes_max", "1MiB", NONE),
     ("lifecycle.age_max", "1h", NONE),
     ("worker.lease", "5s", NONE),
@@ -153,6 +158,14 @@ const CASES: &[Case] = &[
         "shop.Users=grpc://shop:50051",
         NONE,
     ),
+    ("functions.servers", "quote=http://quotes:8080", NONE),
+    ("functions.given", "FILE", NONE),
+    ("functions.catalog", "FILE", NONE),
+    ("functions.processes", "shell", NONE),
+    ("functions.process_timeout", "7m", NONE),
+    ("functions.javascript", "deno run", NONE),
+    ("functions.python", "pypy3", NONE),
+    ("functions.containers", "podman", NONE),
     ("secrets.files", "FILE", NONE),
     ("secrets.folders", "FILE", NONE),
     ("secrets.environment", "false", NONE),
@@ -187,16 +200,18 @@ fn effective(config: &Config) -> String {
         (
             batch_limits(&config.coordinator),
             config.coordinator.keep_audit_max,
+            config.coordinator.log_unreceived,
         ),
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),
-        swirl_cluster::http(config),
+        swirl_cluster::http(config, &Found::default()),
         (
             &config.http.allow_hosts,
             &config.functions,
             &config.secrets,
             &config.limits,
             swirl_cluster::addressing(config),
+            &config.given_functions,
         ),
         (
             telemetry.endpoint,
@@ -228,12 +243,15 @@ fn with(given: &[(&str, &str)], folder: &Path) -> Config {
 
 /// Settings of the API have tests of their own.
 const OF_THE_API: &[&str] = &[
+    "api.",
     "auth.",
     "coordinator.tls_",
     "coordinator.allowed_hosts",
     "coordinator.cors_origins",
+    "coordinator.webhook_origins",
     "coordinator.health_listen",
     "coordinator.connections_per_address",
+    "coordinator.incomplete_bodies",
     "coordinator.drain_delay",
     "coordinator.shutdown_deadline",
 ];
@@ -294,7 +312,7 @@ fn defaults_equal_the_libraries_defaults() {
     let nats = swirl_cluster::nats_options(&config, "worker");
     let own = swirl_nats::Options::new(nats.servers.clone(), nats.name.clone());
     assert_eq!(format!("{nats:?}"), format!("{own:?}"));
-    let http = swirl_cluster::http(&config);
+    let http = swirl_cluster::http(&config, &Found::default());
     let own = swirl_functions::http::HttpConfig::default();
     assert_eq!(
         swirl_functions::http::HttpConfig {

@@ -107,7 +107,7 @@ fn a_proto_file_is_read_with_its_imports() {
     }
     let wrong = run(&["--rpc-server", "S=127.0.0.1:2"]);
     assert!(
-        text(&wrong.stderr).contains("grpc://host:port"),
+        text(&wrong.stderr).contains("is not a URL with a host"),
         "{wrong:?}"
     );
 }
@@ -195,11 +195,11 @@ fn arguments_are_checked_before_anything_runs() {
     }
     let unchecked = ", metadata: {server: 'http://127.0.0.1:1', checkArguments: false}";
     assert_eq!(all("validate", "{id: one}", unchecked).0, Some(0));
-    // Without the service's address there is nothing to call.
+    // The service's address may be given where the definition runs.
     let (code, text) = all("validate", good, "");
-    assert_eq!(code, Some(1), "{text}");
+    assert_eq!(code, Some(0), "{text}");
     assert!(
-        text.contains("function-invalid") && text.contains("metadata: {server:"),
+        text.contains("function-without-address") && text.contains("metadata: {server:"),
         "{text}"
     );
     // A file that cannot be read is reported, but isn't an error.
@@ -545,4 +545,35 @@ async fn graphql_calls_are_checked_against_the_services_schema() {
 
 fn path_of(folder: &tempfile::TempDir, name: &str) -> std::path::PathBuf {
     folder.path().join(name)
+}
+
+/// A `resource` of an early edition that is a URL is called with `POST`, with the parameters as JSON.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_resource_that_is_a_url_is_called_with_post() {
+    use axum::extract::Json;
+    use axum::routing::post;
+    use serde_json::Value;
+    let add = async |Json(asked): Json<Value>| {
+        let sum = asked["to"].as_i64().map(|to| to + 1);
+        Json(serde_json::json!({"sum": sum}))
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let router = axum::Router::new().route("/add", post(add));
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let folder = tempfile::tempdir().unwrap();
+    let document = format!(
+        "id: t\nname: t\nversion: 1.0.0\nfunctions: [{{name: add, resource: 'http://{address}/add'}}]\n\
+         states: [{{name: A, type: OPERATION, actionMode: SEQUENTIAL, start: {{kind: DEFAULT}}, \
+         actions: [{{functionRef: {{refName: add, parameters: {{to: $.n}}}}}}], end: {{kind: DEFAULT}}}}]\n"
+    );
+    std::fs::write(folder.path().join("t.sw.yaml"), document).unwrap();
+    let run = move || {
+        let arguments = ["run", "t.sw.yaml", "--input", "{\"n\": 4}"];
+        swirl(folder.path(), &[], &arguments)
+    };
+    let done = tokio::task::spawn_blocking(run).await.unwrap();
+    assert_eq!(done.status.code(), Some(0), "{done:?}");
+    let output: Value = serde_json::from_slice(&done.stdout).unwrap();
+    assert_eq!(output["sum"], 5, "{output}");
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::{Info, PullConsumer};
 use axum::Router;
@@ -67,10 +67,13 @@ struct Rig {
 
 impl Rig {
     async fn new() -> Rig {
+        Rig::with(&definition(), Duration::from_secs(3)).await
+    }
+
+    async fn with(definition: &Value, lease: Duration) -> Rig {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let binary = Path::new(env!("CARGO_BIN_EXE_swirl"));
         let flags = ["--nats-ack-wait", "2s"].map(str::to_owned);
-        let lease = Duration::from_secs(3);
         let cluster = Cluster::start_with(binary, 2, 1, lease, false, &flags).unwrap();
         let (open, opened) = watch::channel(false);
         let (calls, called) = watch::channel(false);
@@ -82,7 +85,7 @@ impl Rig {
             called,
         };
         let resources = json!({"gate.json": gate(opened, calls).await.to_string()});
-        let whole = json!({"document": definition().to_string(), "resources": resources});
+        let whole = json!({"document": definition.to_string(), "resources": resources});
         rig.post("definitions", WHOLE, whole).await;
         rig
     }
@@ -107,6 +110,13 @@ impl Rig {
             )
             .await;
         started["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn view(&self, id: &str) -> Option<Value> {
+        let server = &self.cluster.apis()[0];
+        let answer = self.http.get(format!("{server}/api/v1/instances/{id}"));
+        let answer = answer.send().await.ok()?.error_for_status().ok()?;
+        serde_json::from_str(&answer.text().await.ok()?).ok()
     }
 
     async fn joins(&self) -> Option<Info> {
@@ -135,10 +145,7 @@ impl Rig {
 
     async fn is_joined(&self, id: &str) {
         let ended = eventually("its end", async || {
-            let server = &self.cluster.apis()[0];
-            let answer = self.http.get(format!("{server}/api/v1/instances/{id}"));
-            let answer = answer.send().await.ok()?.error_for_status().ok()?;
-            let view: Value = serde_json::from_str(&answer.text().await.ok()?).ok()?;
+            let view = self.view(id).await?;
             (view["status"] != "running").then_some(view)
         })
         .await;
@@ -187,4 +194,36 @@ async fn a_lost_join_message_is_recovered() {
     rig.cluster.processes[at].kill().unwrap();
     rig.cluster.processes[at].start().unwrap();
     rig.is_joined(&id).await;
+}
+
+/// The timeout of an action is in force although the lease of the worker that made the call is still held.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_timeout_does_not_wait_for_a_killed_worker() {
+    const LIMIT: Duration = Duration::from_secs(5);
+    let definition = json!({
+        "id": "wide", "version": "1", "specVersion": "0.8", "name": "wide", "start": "wait",
+        "functions": [{"name": "gate", "operation": "gate.json#gate"}],
+        "states": [{"name": "wait", "type": "operation", "end": true,
+            "timeouts": {"actionExecTimeout": "PT5S"}, "actions": [{"functionRef": "gate"}]}],
+    });
+    let mut rig = Rig::with(&definition, Duration::from_secs(60)).await;
+    let id = rig.start().await;
+    let called = rig.called.clone();
+    eventually("the call", async || called.borrow().then_some(())).await;
+    let begun = Instant::now();
+    for at in rig.cluster.of(Role::Worker) {
+        rig.cluster.processes[at].kill().unwrap();
+        rig.cluster.processes[at].start().unwrap();
+    }
+    let view = eventually("the timeout", async || {
+        let view = rig.view(&id).await?;
+        (view["status"] != "running").then_some(view)
+    })
+    .await;
+    let took = begun.elapsed();
+    assert_eq!(view["status"], "faulted", "{view:#}");
+    let message = view["error"]["message"].as_str().unwrap();
+    assert!(message.contains("actionExecTimeout"), "{view:#}");
+    // Within a second, and what a busy machine takes for an answer.
+    assert!(took < LIMIT + Duration::from_secs(2), "{took:?}");
 }

@@ -156,7 +156,13 @@ fn scenarios_of_other_editions_pass_with_migrated_documents() {
 /// Scenarios whose results aren't objects fail and aren't counted.
 #[test]
 fn scenarios_pass_where_results_are_objects() {
-    round_trips(Assume { objects: true }, |(_, _, least)| least);
+    round_trips(
+        Assume {
+            objects: true,
+            ..Assume::default()
+        },
+        |(_, _, least)| least,
+    );
 }
 
 fn round_trips(assume: Assume, least: fn((&str, usize, usize)) -> usize) {
@@ -232,7 +238,13 @@ fn an_object_replaces_the_list_of_a_parallel_state() {
     ] {
         let file = folder.join(format!("{file}.scenario.yaml"));
         for objects in [false, true] {
-            match round_trip(&file, Assume { objects }) {
+            match round_trip(
+                &file,
+                Assume {
+                    objects,
+                    ..Assume::default()
+                },
+            ) {
                 Outcome::Migrated => {}
                 Outcome::Not(reasons) => panic!("{}: {reasons:?}", file.display()),
                 Outcome::Failed(why) => panic!("{}: {why}", file.display()),
@@ -431,5 +443,63 @@ states:
     assert!(
         text.contains(r#"from: one"#) && text.contains("$${ x }"),
         "{text}"
+    );
+}
+
+const SCENARIO: &str = "{workflows: [good.sw.yaml], input: {b: 2}, expect: {status: completed, states: [S], output: {a: 1, b: 2}}}";
+
+#[test]
+fn to_dsl_1_0_with_its_scenario() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("good.sw.yaml"), OLD.replace("END", "true")).unwrap();
+    let ends = OLD.replace("END", "{terminate: true}");
+    std::fs::write(folder.join("bad.sw.yaml"), ends).unwrap();
+    std::fs::write(folder.join("good.scenario.yaml"), SCENARIO).unwrap();
+    let differs = SCENARIO.replace("a: 1,", "a: 3,");
+    std::fs::write(folder.join("differs.scenario.yaml"), differs).unwrap();
+
+    let (code, document, messages) = swirl(folder, &["migrate", "--to", "1.0", "good.sw.yaml"]);
+    assert_eq!((code, messages.as_str()), (Some(0), ""));
+    assert!(document.contains("namespace: default\n"), "{document}");
+
+    let line = |scenario: &'static str, to: &'static str| {
+        let file = "good.sw.yaml";
+        [
+            "migrate",
+            "--to",
+            "1.0",
+            "--namespace",
+            "shop",
+            file,
+            "--scenario",
+            scenario,
+            "-o",
+            to,
+        ]
+    };
+    let (code, _, messages) = swirl(folder, &line("good.scenario.yaml", "new"));
+    assert_eq!(code, Some(0), "{messages}");
+    let (code, output, _) = swirl(folder, &["test", "new"]);
+    assert_eq!(code, Some(0), "{output}");
+    let text = std::fs::read_to_string(folder.join("new/good.scenario.yaml")).unwrap();
+    assert!(
+        text.contains("tasks:\n      - S\n") || text.contains("tasks:\n    - S\n"),
+        "{text}"
+    );
+    let text = std::fs::read_to_string(folder.join("new/good.sw.yaml")).unwrap();
+    assert!(text.contains("namespace: shop"), "{text}");
+
+    let (code, _, messages) = swirl(folder, &line("differs.scenario.yaml", "other"));
+    assert!(
+        code == Some(1) && messages.contains("nothing was written"),
+        "{messages}"
+    );
+    assert!(!folder.join("other").exists());
+
+    let (code, _, messages) = swirl(folder, &["migrate", "--to", "1.0", "bad.sw.yaml"]);
+    assert!(
+        code == Some(1) && messages.contains("DSL 1.0 cannot express this (1 point)"),
+        "{messages}"
     );
 }

@@ -82,9 +82,14 @@ impl Process {
 
     /// Status line and body of `/readyz`, or `None` if nothing listens.
     fn ready(&self) -> Option<String> {
+        self.get("/readyz")
+    }
+
+    fn get(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let request = "GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
@@ -123,6 +128,10 @@ fn processes_wait_for_late_servers() {
     });
     for process in &processes {
         process.says("NATS is not there yet");
+        // So that nobody kills it, and nobody sends requests.
+        let (alive, ready) = (process.get("/healthz").unwrap(), process.ready().unwrap());
+        assert!(alive.starts_with("HTTP/1.1 200"), "{alive}");
+        assert!(ready.starts_with("HTTP/1.1 503"), "{ready}");
     }
     let _nats = NatsServer::start_with(NatsOptions {
         port: Some(nats),

@@ -18,6 +18,8 @@ pub struct Console {
     /// `None`: visitors sign in with tokens that they have.
     pub(crate) provider: Option<Arc<dyn Provider>>,
     pub(crate) pending: Arc<Pending>,
+    /// The path before all of ours, for addresses that others send browsers to.
+    pub(crate) base: Arc<str>,
     /// Browsers must send the cookie over TLS only.
     pub(crate) secure: bool,
     /// Random, drawn at the start: it authenticates the forms of our pages.
@@ -44,6 +46,7 @@ impl Console {
             sessions: Arc::default(),
             provider: None,
             pending: Arc::default(),
+            base: Arc::default(),
             secure,
             key: Arc::new(key),
             hints: Arc::new(Hints::new(viewers_max, is_stopping)),
@@ -54,6 +57,13 @@ impl Console {
     #[must_use]
     pub fn with_provider(mut self, provider: Option<Arc<dyn Provider>>) -> Console {
         self.provider = provider;
+        self
+    }
+
+    /// Everything is served below this path.
+    #[must_use]
+    pub fn below(mut self, base: Arc<str>) -> Console {
+        self.base = base;
         self
     }
 

@@ -32,8 +32,9 @@ pub trait Provider: Send + Sync {
     async fn renew(&self, renewal: &Renewal) -> Result<Granted, ProviderError>;
 
     /// The address at which the browser signs out of the provider as well; `None` if there is none, or if the provider
-    /// doesn't answer. `back`: the address that it leads back to.
-    async fn end(&self, hint: Option<&str>, back: &str) -> Option<String>;
+    /// doesn't answer. `back`: the address that it leads back to. It contains no token: addresses stay in the history of
+    /// the browser and in the logs of proxies.
+    async fn end(&self, back: &str) -> Option<String>;
 }
 
 /// The parts of one sign-in.
@@ -65,8 +66,6 @@ pub struct Granted {
     /// How long it is valid.
     pub lasts: Duration,
     pub renewal: Option<Renewal>,
-    /// The session at the provider, for its end: an ID token that the API doesn't accept in place of `token`.
-    pub hint: Option<String>,
 }
 
 #[derive(Clone)]

@@ -1,12 +1,19 @@
 //! The addresses of the pages.
 
-use axum::Router;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
+use axum::{Extension, Router};
 
 use crate::answer::Failure;
 use crate::console::Console;
+use crate::visitor::{ForStrangers, FormLimit};
 use crate::{assets, pages, visitor};
+
+/// A form with a definition, an input or an event in it, of which each byte may take three.
+const LARGE: Extension<FormLimit> = Extension(FormLimit(4 << 20));
+/// A form with the longest token in it.
+const SIGN_IN: (Extension<FormLimit>, Extension<ForStrangers>) =
+    (Extension(FormLimit(20 << 10)), Extension(ForStrangers));
 
 /// The pages, to be mounted at `/console`.
 pub fn router(console: Console) -> Router {
@@ -17,11 +24,13 @@ pub fn router(console: Console) -> Router {
         .route("/audit", get(pages::audit::show))
         .route(
             "/sign-in",
-            get(pages::sign_in::show).post(pages::sign_in::sign_in),
+            get(pages::sign_in::show)
+                .post(pages::sign_in::sign_in)
+                .layer(SIGN_IN),
         )
         .route("/sign-in/with", get(pages::provider::begin))
         .route("/sign-in/callback", get(pages::provider::finish))
-        .route("/sign-out", post(pages::sign_in::sign_out))
+        .route("/sign-out", post(pages::sign_in::sign_out).layer(SIGN_IN))
         .route(
             "/batches",
             get(pages::batches::index).post(pages::batches::create),
@@ -31,13 +40,21 @@ pub fn router(console: Console) -> Router {
         .route("/instances", get(pages::instances::show))
         .route(instance, get(pages::instance::show))
         .route("/instances/{id}/hints", get(pages::hints::stream))
-        .route("/instances/{id}/{action}", post(pages::instance::operate))
+        .route(
+            "/instances/{id}/{action}",
+            post(pages::instance::operate).layer(LARGE),
+        )
         .route(
             "/definitions",
-            get(pages::definitions::index).post(pages::definitions::deploy),
+            get(pages::definitions::index)
+                .post(pages::definitions::deploy)
+                .layer(LARGE),
         )
         .route("/deploy", get(pages::definitions::editor))
-        .route("/deploy/findings", post(pages::definitions::check))
+        .route(
+            "/deploy/findings",
+            post(pages::definitions::check).layer(LARGE),
+        )
         .route(definition, get(pages::definitions::show))
         .route(
             "/definitions/{id}/{version}/delete",
@@ -45,11 +62,15 @@ pub fn router(console: Console) -> Router {
         )
         .route(
             "/start/{id}/{version}",
-            get(pages::start::show).post(pages::start::start),
+            get(pages::start::show)
+                .post(pages::start::start)
+                .layer(LARGE),
         )
         .route(
             "/events",
-            get(pages::events::show).post(pages::events::send),
+            get(pages::events::show)
+                .post(pages::events::send)
+                .layer(LARGE),
         )
         .route("/dead-letters/{number}", get(pages::letters::show))
         .route("/dead-letters/{number}/{action}", post(pages::letters::act))

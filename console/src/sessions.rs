@@ -32,7 +32,6 @@ struct Grant {
     renewal: Option<Renewal>,
     /// When the token is to be renewed.
     due: Instant,
-    hint: Option<String>,
     /// Held by the request that renews the token.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
@@ -48,8 +47,6 @@ pub struct Found {
 pub struct Ended {
     /// The visitor signed in at the provider.
     pub is_of_provider: bool,
-    /// The session there, if it may be named.
-    pub hint: Option<String>,
 }
 
 impl Session {
@@ -63,7 +60,6 @@ impl Grant {
         Grant {
             renewal: granted.renewal.clone(),
             due: now + granted.lasts - AHEAD.min(granted.lasts / 2),
-            hint: granted.hint.clone(),
             turn,
         }
     }
@@ -131,10 +127,7 @@ impl Sessions {
         if let Some(session) = self.lock().get_mut(&key(name))
             && let Some(grant) = &session.grant
         {
-            // A provider needn't repeat the hint.
-            let hint = granted.hint.clone().or(grant.hint.clone());
-            let renewed = Grant::new(&granted, grant.turn.clone(), now);
-            session.grant = Some(Grant { hint, ..renewed });
+            session.grant = Some(Grant::new(&granted, grant.turn.clone(), now));
             session.token = granted.token;
         }
     }
@@ -155,7 +148,6 @@ impl Sessions {
         let session = self.lock().remove(&key(name))?;
         Some(Ended {
             is_of_provider: session.grant.is_some(),
-            hint: session.grant.and_then(|grant| grant.hint),
         })
     }
 }
@@ -195,7 +187,7 @@ mod tests {
         assert_eq!(token(&sessions, "1", now), None);
     }
 
-    fn granted(token: &str, hint: Option<&str>) -> Granted {
+    fn granted(token: &str) -> Granted {
         Granted {
             token: token.to_owned(),
             lasts: Duration::from_secs(300),
@@ -203,7 +195,6 @@ mod tests {
                 refresh_token: format!("{token}-refresh"),
                 subject: "ada".to_owned(),
             }),
-            hint: hint.map(str::to_owned),
         }
     }
 
@@ -214,14 +205,14 @@ mod tests {
             let due = sessions.find("a", at).unwrap().due;
             due.map(|(renewal, _)| renewal.refresh_token)
         };
-        sessions.begin_granted("a", granted("one", Some("session")), now);
+        sessions.begin_granted("a", granted("one"), now);
         assert_eq!(due(now), None);
         let later = now + Duration::from_secs(270);
         assert_eq!(due(later).as_deref(), Some("one-refresh"));
         sessions.not_renewed("a", true, later);
         assert_eq!(due(later), None, "the provider isn't asked for a while");
         assert!(due(later + PAUSE).is_some());
-        sessions.renew("a", granted("two", None), later);
+        sessions.renew("a", granted("two"), later);
         assert_eq!(due(later), None);
         assert_eq!(token(&sessions, "a", later).as_deref(), Some("two"));
         let later = later + Duration::from_secs(270);
@@ -229,9 +220,8 @@ mod tests {
         sessions.not_renewed("a", false, later);
         assert_eq!(due(later + PAUSE), None, "a refusal is final");
         let ended = sessions.end("a").unwrap();
-        assert_eq!(ended.hint.as_deref(), Some("session"));
         // It has ended meanwhile.
-        sessions.renew("a", granted("three", None), later);
+        sessions.renew("a", granted("three"), later);
         assert!(sessions.find("a", later).is_none());
         sessions.begin("b", "static".to_owned(), now);
         assert!(ended.is_of_provider && !sessions.end("b").unwrap().is_of_provider);

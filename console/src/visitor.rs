@@ -1,11 +1,13 @@
 //! The visitor of a page: the cookie, the session behind it, and the forms that may be sent.
 
-use axum::body::to_bytes;
+use axum::body::{Body, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
+use futures::StreamExt;
+use swirl_serve::BodyError;
 use url::form_urlencoded;
 
 use crate::answer::Failure;
@@ -13,8 +15,8 @@ use crate::asking::Asking;
 use crate::console::Console;
 
 const COOKIE: &str = "swirl_console";
-/// The largest form, in bytes: one with a definition in it.
-const FORM_BYTES_MAX: usize = 4 << 20;
+/// The largest form without a limit of its own, in bytes.
+const FORM_BYTES_MAX: usize = 256 << 10;
 
 /// Allows only the console's own files, and forms only to the console.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; \
@@ -144,7 +146,16 @@ impl FromRequestParts<Console> for Visitor {
     }
 }
 
-/// A form that one of our pages sent.
+/// The largest form that a route takes, in bytes: an extension of the route.
+#[derive(Clone, Copy)]
+pub struct FormLimit(pub usize);
+
+/// The form is taken from browsers without a session, too: an extension of the route.
+#[derive(Clone, Copy)]
+pub struct ForStrangers;
+
+/// A form that one of our pages sent. Its first field is the token that only our pages have, so everything else is
+/// read only after that token and the session have been checked.
 pub struct Form {
     fields: Vec<(String, String)>,
 }
@@ -188,33 +199,78 @@ impl FromRequest<Console> for Form {
     type Rejection = Failure;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Failure> {
-        let forged = || {
-            let detail = "this form was not sent by a page of this console, or the page is too old: go back, load \
-                          it again, and send it once more";
-            Failure::new(StatusCode::FORBIDDEN, detail)
-        };
         if !is_own(request.headers()) {
             return Err(forged());
         }
-        let ticket = request.extensions().get::<Ticket>().cloned();
-        let Some(Ticket(name)) = ticket else {
-            return Err(forged());
-        };
-        let bytes = to_bytes(request.into_body(), FORM_BYTES_MAX).await;
-        let bytes = bytes.map_err(|_| {
-            let detail = format!("the form is larger than {FORM_BYTES_MAX} bytes");
-            Failure::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
-        })?;
-        let form = Form {
-            fields: form_urlencoded::parse(&bytes).into_owned().collect(),
-        };
-        // Hashes are compared, so that timing reveals nothing.
-        let (sent, expected) = (form.get("csrf"), console.csrf(&name));
-        if blake3::hash(sent.as_bytes()) != blake3::hash(expected.as_bytes()) {
-            return Err(forged());
+        let (mut parts, body) = request.into_parts();
+        let visitor = Visitor::from_request_parts(&mut parts, console).await?;
+        if parts.extensions.get::<ForStrangers>().is_none() {
+            visitor.asking.get(&["me"], &[]).await?;
         }
-        Ok(form)
+        let limit = parts.extensions.get::<FormLimit>();
+        let limit = limit.map_or(FORM_BYTES_MAX, |limit| limit.0);
+        let bytes = read(body, limit, &format!("csrf={}", visitor.csrf)).await?;
+        Ok(Form {
+            fields: form_urlencoded::parse(&bytes).into_owned().collect(),
+        })
     }
+}
+
+fn forged() -> Failure {
+    let detail = "this form was not sent by a page of this console, or the page is too old: go back, load it again, and \
+                  send it once more";
+    Failure::new(StatusCode::FORBIDDEN, detail)
+}
+
+/// Reads a form of at most `limit` bytes, if it begins with this field.
+async fn read(body: Body, limit: usize, first: &str) -> Result<Vec<u8>, Failure> {
+    let too_large = || {
+        let detail = format!("the form is larger than {limit} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    };
+    if body.size_hint().lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let mut pieces = body.into_data_stream();
+    let (mut bytes, mut is_ours) = (Vec::new(), false);
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|error| unread(&error))?;
+        if bytes.len() + piece.len() > limit {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&piece);
+        if !is_ours && bytes.len() >= first.len() {
+            is_ours = begins(&bytes, first);
+            if !is_ours {
+                return Err(forged());
+            }
+        }
+    }
+    match is_ours {
+        true => Ok(bytes),
+        false => Err(forged()),
+    }
+}
+
+/// Whether a form begins with this field. Hashes are compared, so that timing reveals nothing.
+fn begins(form: &[u8], field: &str) -> bool {
+    let Some((given, rest)) = form.split_at_checked(field.len()) else {
+        return false;
+    };
+    blake3::hash(given) == blake3::hash(field.as_bytes()) && matches!(rest, [] | [b'&', ..])
+}
+
+/// Why a form was not read to its end.
+fn unread(error: &axum::Error) -> Failure {
+    let Some(error) = BodyError::of(error) else {
+        let detail = "the form ended before it was complete";
+        return Failure::new(StatusCode::BAD_REQUEST, detail);
+    };
+    let status = match error {
+        BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
+        BodyError::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    Failure::new(status, error.to_string())
 }
 
 /// Whether the browser says that one of our pages sent this. Origins that may use the API may not use
@@ -254,6 +310,40 @@ mod tests {
             let mut all = vec![host];
             all.extend(more);
             assert_eq!(is_own(&headers(&all)), own, "{more:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_form_is_read_only_after_its_first_field() {
+        let first = "csrf=a1b2";
+        let ours = read(Body::from("csrf=a1b2&x=1"), 20, first).await;
+        assert_eq!(ours.unwrap(), b"csrf=a1b2&x=1");
+        assert!(read(Body::from("csrf=a1b2"), 20, first).await.is_ok());
+        for forged in [
+            "",
+            "csrf=a1b",
+            "csrf=a1b3&x=1",
+            "csrf=a1b20",
+            "x=1&csrf=a1b2",
+        ] {
+            let failed = read(Body::from(forged), 20, first).await.unwrap_err();
+            assert_eq!(failed.status, StatusCode::FORBIDDEN, "{forged}");
+        }
+        let pieces = |pieces: &[&'static str]| {
+            let pieces: Vec<Result<_, std::convert::Infallible>> =
+                pieces.iter().map(|piece| Ok(*piece)).collect();
+            futures::stream::iter(pieces)
+        };
+        // The rest never comes, and nobody waits for it.
+        let begun = pieces(&["csrf=a", "1b3"]).chain(futures::stream::pending());
+        let failed = read(Body::from_stream(begun), 20, first).await;
+        assert_eq!(failed.unwrap_err().status, StatusCode::FORBIDDEN);
+        for large in [
+            Body::from("csrf=a1b2&x=23456789012"),
+            Body::from_stream(pieces(&["csrf=a1b2&x", "=23456789012"])),
+        ] {
+            let failed = read(large, 20, first).await.unwrap_err();
+            assert_eq!(failed.status, StatusCode::PAYLOAD_TOO_LARGE);
         }
     }
 

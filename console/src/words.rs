@@ -31,12 +31,20 @@ pub fn status(row: &Value) -> Pill {
 }
 
 /// The status of a batch.
-pub fn batch_status(word: &str) -> Pill {
-    match word {
+/// A batch that has ended is only good if that is known of its instances, which need not have succeeded.
+pub fn batch_status(row: &Value) -> Pill {
+    let afterwards = &row["afterwards"];
+    let is_zero = |value: &Value| value.as_u64().unwrap_or_default() == 0;
+    let is_refused = !is_zero(&row["refused"]) || !is_zero(&row["failed"]);
+    match row["status"].as_str().unwrap_or_default() {
         "running" => pill("running", "▶", "running"),
         "paused" => pill("suspended", "‖", "paused"),
         "stopped" => pill("terminated", "■", "stopped"),
-        "completed" => pill("completed", "✓", "completed"),
+        "completed" if is_refused || !is_zero(&afterwards["failedAgain"]) => {
+            pill("faulted", "✕", "not all succeeded")
+        }
+        "completed" if afterwards["settled"] == true => pill("completed", "✓", "all succeeded"),
+        "completed" => pill("", "•", "processed"),
         _ => pill("", "?", "unknown"),
     }
 }
@@ -44,6 +52,7 @@ pub fn batch_status(word: &str) -> Pill {
 /// An action of the audit log.
 pub fn deed(action: &str) -> &'static str {
     match action {
+        "activate" => "made a version current",
         "batch" => "created a batch",
         "batch-pause" => "paused a batch",
         "batch-resume" => "resumed a batch",

@@ -214,7 +214,8 @@ PASSWORDS = {"NATS_PASSWORD": "secret", "NATS_ADMIN_PASSWORD": "other"}
 
 
 def own(folder, port, http):
-    """The shipped configuration with addresses and folder of a test's own."""
+    """The shipped configuration with addresses and folder of a test's own, beside the file that it includes."""
+    (Path(folder) / "sync.conf").write_text(replaced("nats/sync.conf"))
     return replaced(
         "nats/nats.conf",
         ('"0.0.0.0:4222"', f'"127.0.0.1:{port}"'),
@@ -261,6 +262,7 @@ def nats_cluster():
             folders.append(folder)
             # Included by its name, so it has the same.
             (Path(folder) / "nats.conf").write_text(own(folder, ports[index], ports[3 + index]))
+            (Path(folder) / "sync.conf").write_text(replaced("nats/sync.conf"))
             config = Path(folder) / "cluster.conf"
             config.write_text(replaced("nats/cluster.conf", ('"0.0.0.0:6222"', f'"127.0.0.1:{ports[6 + index]}"')))
             env = {**PASSWORDS, "NATS_NAME": f"n{index}", "NATS_ROUTE_PASSWORD": "r0ute", "NATS_ROUTES": f"[{routes}]"}

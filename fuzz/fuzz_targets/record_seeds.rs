@@ -119,6 +119,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
             merges: Vec::new(),
             result: Some(ok()),
             left: false,
+            context: None,
         };
         inputs.push(Input::Joined {
             fork: seq,
@@ -139,6 +140,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
                     slot: place.slot,
                     def: *def,
                     event,
+                    offered: false,
                 });
             }
         }

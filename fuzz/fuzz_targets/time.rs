@@ -42,6 +42,7 @@ fuzz_target!(|text: &str| {
             valid_until,
         },
         When::Interval(text.into()),
+        When::After(text.into()),
         When::Window(text.into()),
     ];
     for when in rules {

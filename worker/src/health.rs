@@ -8,13 +8,11 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use swirl_cluster::{ANSWER_MAX, Servers};
-use swirl_ports::ExecutionStore;
+use swirl_cluster::Servers;
 use swirl_serve::{Connections, Limits};
 use swirl_telemetry::Metrics;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 /// Few clients ask for health and metrics.
 const CONNECTIONS_MAX: usize = 64;
@@ -22,7 +20,6 @@ const ADDRESS_MAX: usize = 16;
 
 #[derive(Clone)]
 struct Checked {
-    store: Arc<dyn ExecutionStore>,
     nats: async_nats::Client,
     servers: Servers,
     stopping: watch::Receiver<bool>,
@@ -31,18 +28,16 @@ struct Checked {
 /// Serves `/healthz`, `/readyz` and `/metrics` until the process ends.
 pub async fn serve(
     listener: TcpListener,
-    store: Arc<dyn ExecutionStore>,
     nats: async_nats::Client,
     servers: Servers,
     stopping: watch::Receiver<bool>,
     metrics: Arc<Metrics>,
 ) {
     let router = Router::new()
-        .route("/healthz", get(async || "alive\n"))
+        .route("/healthz", get(alive))
         .route("/readyz", get(ready))
         .route("/metrics", get(async move || exposition(&metrics)))
         .with_state(Checked {
-            store,
             nats,
             servers,
             stopping,
@@ -64,6 +59,17 @@ fn exposition(metrics: &Metrics) -> Response {
     }
 }
 
+/// A process that cannot recover by itself isn't alive.
+async fn alive(State(checked): State<Checked>) -> (StatusCode, String) {
+    match checked.servers.beyond_recovery() {
+        None => (StatusCode::OK, "alive\n".to_owned()),
+        Some(reason) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("beyond recovery: {reason}\n"),
+        ),
+    }
+}
+
 async fn ready(State(checked): State<Checked>) -> (StatusCode, String) {
     let no = |why: String| {
         (
@@ -81,10 +87,8 @@ async fn ready(State(checked): State<Checked>) -> (StatusCode, String) {
     if let Some(reason) = found.jetstream {
         return no(reason);
     }
-    match timeout(ANSWER_MAX, checked.store.next_timer()).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => return no(error.to_string()),
-        Err(_) => return no("the store does not respond".to_owned()),
+    if let Some(reason) = found.redis {
+        return no(reason);
     }
     let limited = found.memory.map(|reason| format!("limited: {reason}\n"));
     let ready = format!("ready\n{}", limited.unwrap_or_default());

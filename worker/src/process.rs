@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use swirl_cluster::{Cluster, FLUSH_MAX, aside, threads};
+use swirl_cluster::{Cluster, FLUSH_MAX, WorkThreads, aside, threads};
 use swirl_config::{Config, Worker};
 use swirl_deployment::Loader;
 use swirl_embedded::SystemClock;
+use swirl_functions::egress::Found;
 use swirl_functions::resources::Hosts;
 use swirl_nats::TaskSource;
 use swirl_ports::{FunctionCaller, Secrets};
@@ -38,13 +39,22 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         .build()?;
     runtime.block_on(async {
         let mut stop = Box::pin(swirl_cluster::stop().context("signals cannot be listened to")?);
-        let (hosts, http) = (&config.http.allow_hosts, swirl_cluster::http(config));
+        let found = Found::default();
+        let (hosts, http) = (
+            &config.http.allow_hosts,
+            swirl_cluster::http(config, &found),
+        );
         let (hosts, clock) = (Hosts::parse(hosts)?, Arc::new(SystemClock));
         let loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
-        let connect = swirl_cluster::connect(config, "worker", loader.lower());
+        let listen = config.worker.listen;
+        let listener = TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("cannot listen on {listen}"))?;
+        let listeners = [(&listener, None)];
+        let connect = swirl_cluster::connect(config, "worker", loader.lower(), found);
         let connected = tokio::select! {
             () = &mut stop => return Ok(0),
-            connected = connect => connected,
+            connected = swirl_serve::starting(&listeners, connect) => connected,
         };
         let (cluster, redis) = match connected {
             Ok(connected) => connected,
@@ -63,7 +73,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let settings = &config.worker;
         let presence = swirl_cluster::Presence::begin(&redis, "worker");
         let worked = work(
-            cluster, caller, secrets, settings, ack_wait, telemetry, stop,
+            cluster, listener, caller, secrets, settings, ack_wait, telemetry, stop,
         )
         .await;
         presence.end().await;
@@ -71,22 +81,21 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
     })
 }
 
-/// Works until `stop` is done, then finishes or returns the running work.
+/// Works until `stop` is done, then finishes or returns the running work. `listener` is for health and metrics.
 ///
 /// # Errors
-/// The address is taken.
+/// The listener cannot be used.
+#[expect(clippy::too_many_arguments, reason = "the parts of the process")]
 pub async fn work(
     cluster: Cluster,
+    listener: TcpListener,
     caller: Arc<dyn FunctionCaller>,
     secrets: Arc<dyn Secrets>,
     settings: &Worker,
     ack_wait: Duration,
     telemetry: Arc<Telemetry>,
-    stop: impl Future<Output = ()>,
+    stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", settings.listen))?;
     tracing::info!(
         "health is served at http://{}/readyz",
         listener.local_addr()?
@@ -95,7 +104,6 @@ pub async fn work(
     let nats = cluster.nats.clone();
     let served = tokio::spawn(health::serve(
         listener,
-        cluster.store.clone(),
         nats,
         cluster.servers.clone(),
         stopped,
@@ -115,12 +123,17 @@ pub async fn work(
     let tasks = Arc::new(TaskSource::new(cluster.streams.clone(), ahead));
     let pool = pooling(settings, ack_wait);
     tracing::info!(concurrency = settings.concurrency, "working");
-    let stop = async {
+    let stop = async move {
         stop.await;
         tracing::info!("stopping: running work is being finished");
         stopping.send_replace(true);
     };
-    let left = pool::run(Arc::new(driver), tasks, pool, stop).await;
+    let threads = WorkThreads::start().context("the threads for work cannot be started")?;
+    let working = pool::run(Arc::new(driver), tasks, pool, stop);
+    let left = match threads.handle() {
+        Some(threads) => threads.spawn(working).await.context("the pool panicked")?,
+        None => working.await,
+    };
     if left > 0 {
         tracing::warn!(
             left,

@@ -42,7 +42,7 @@ const BACKEND_USES: [&str; 3] = ["swirl-instance", "swirl-model", "swirl-ports"]
 const TESTS: &str = "tests/";
 
 /// One line per crate, in alphabetical order.
-const ROWS: [Row; 28] = [
+const ROWS: [Row; 29] = [
     row("swirl-access", &["swirl-model"]),
     row(
         "swirl-authoring",
@@ -119,7 +119,11 @@ const ROWS: [Row; 28] = [
             "swirl-spec",
         ],
     ),
-    row("swirl-console", &["swirl-model", "swirl-presentation"]),
+    row(
+        "swirl-console",
+        &["swirl-model", "swirl-presentation", "swirl-serve"],
+    ),
+    row("swirl-content", &[]),
     top(
         "swirl-coordinator",
         &[
@@ -127,6 +131,7 @@ const ROWS: [Row; 28] = [
             "swirl-cluster",
             "swirl-config",
             "swirl-console",
+            "swirl-content",
             "swirl-deployment",
             "swirl-engine",
             "swirl-functions",
@@ -158,7 +163,13 @@ const ROWS: [Row; 28] = [
     row("swirl-expr", &["swirl-model"]),
     row(
         "swirl-functions",
-        &["swirl-expr", "swirl-model", "swirl-ports", "swirl-spec"],
+        &[
+            "swirl-content",
+            "swirl-expr",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-spec",
+        ],
     ),
     row("swirl-instance", &["swirl-model", "swirl-ports"]),
     row("swirl-model", &[]),
@@ -188,6 +199,7 @@ const ROWS: [Row; 28] = [
     row(
         "swirl-service",
         &[
+            "swirl-content",
             "swirl-engine",
             "swirl-model",
             "swirl-ports",

@@ -40,6 +40,16 @@ struct Graph {
 struct Advisories {
     yanked: Level,
     unmaintained: String,
+    #[serde(default)]
+    ignore: Vec<Ignored>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "cargo-deny reads them")]
+struct Ignored {
+    id: String,
+    reason: String,
 }
 
 #[derive(Deserialize)]

@@ -4,11 +4,11 @@
 
 #![allow(clippy::print_stdout, reason = "printing is what this program does")]
 
+mod actions;
 mod book;
 mod bundle;
 mod cargo;
 mod clients;
-mod deb;
 mod deploy;
 mod deps;
 mod editors;
@@ -18,6 +18,7 @@ mod licences;
 mod lint;
 mod openapi;
 mod optimised;
+mod package;
 mod scenarios;
 mod testing;
 mod tools;
@@ -48,13 +49,13 @@ enum Task {
         )]
         arguments: Vec<String>,
     },
-    /// Build a Debian package of the swirl command.
-    Deb {
+    /// Build what users install: a Debian package and an archive of the swirl command, with checksums.
+    Package {
         /// An existing binary of the command. Otherwise it is built with optimisations for shipping.
         #[arg(long, value_name = "FILE")]
         binary: Option<PathBuf>,
-        /// The folder for the package.
-        #[arg(long, default_value = "target/debian", value_name = "FOLDER")]
+        /// The folder for the files.
+        #[arg(long, default_value = "target/packages", value_name = "FOLDER")]
         folder: PathBuf,
     },
     /// Run every check in the order of CI, or only the named ones.
@@ -63,6 +64,10 @@ enum Task {
         /// The steps to run; all if none is named.
         #[arg(value_name = "STEP", value_parser = PossibleValuesParser::new(verify::names()))]
         steps: Vec<String>,
+        /// Install missing servers and tools as Debian packages, if this user may (root, or sudo without a password).
+        /// Without this, checks that need them are left out.
+        #[arg(long)]
+        install: bool,
         /// Stop at the first failed step. Otherwise the other steps are run too.
         #[arg(long)]
         fail_fast: bool,
@@ -96,12 +101,18 @@ fn main() -> ExitCode {
     match Args::parse().task {
         Task::Verify {
             steps,
+            install,
             fail_fast,
             built,
-        } => verify::run(&steps, fail_fast, built),
-        Task::Deb { binary, folder } => match deb::run(binary.as_deref(), &folder) {
-            Ok(package) => {
-                println!("{}", package.display());
+        } => {
+            let run = verify::Run { install, built };
+            verify::run(&steps, fail_fast, run)
+        }
+        Task::Package { binary, folder } => match package::run(binary.as_deref(), &folder) {
+            Ok(files) => {
+                for file in files {
+                    println!("{}", file.display());
+                }
                 ExitCode::SUCCESS
             }
             Err(error) => {

@@ -17,8 +17,12 @@ pub fn run(package: &str, arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Also builds `swirl` first, for a program that starts it.
+/// Also builds `swirl` first, for a program that starts it, unless the arguments name a binary.
 pub fn run_beside_swirl(package: &str, arguments: &[String]) -> ExitCode {
+    let names_one = |argument: &String| argument == "--swirl" || argument.starts_with("--swirl=");
+    if arguments.iter().any(names_one) {
+        return run(package, arguments);
+    }
     let build = ["build", "--profile", "dist", "--quiet", "-p", "swirl-cli"];
     match cargo::run(&build) {
         Ok(()) => run(package, arguments),

@@ -13,6 +13,7 @@ use crate::finding::Finding;
 use crate::{cargo, testing};
 
 struct Tool {
+    /// Its name in the search path, or the path of a file.
     program: &'static str,
     /// Debian packages, separated by spaces.
     package: &'static str,
@@ -43,11 +44,18 @@ const TOOLS: [Tool; 8] = [
     tool("redis-server", "redis-server", "the cluster's store"),
 ];
 /// Only some checks need these, and are skipped without them.
-const OPTIONAL: [Tool; 3] = [
+const OPTIONAL: [Tool; 5] = [
+    tool("go", "golang-go", "the Helm chart, rendered"),
+    // A Go that doesn't come from Debian lacks these.
     tool(
-        "go",
-        "golang-go golang-github-masterminds-sprig-dev golang-k8s-sigs-yaml-dev",
-        "the Helm chart, rendered",
+        "/usr/share/gocode/src/github.com/Masterminds/sprig/functions.go",
+        "golang-github-masterminds-sprig-dev",
+        "functions of the Helm chart",
+    ),
+    tool(
+        "/usr/share/gocode/src/sigs.k8s.io/yaml/yaml.go",
+        "golang-k8s-sigs-yaml-dev",
+        "YAML in the Helm chart",
     ),
     tool("prometheus", "prometheus", "scrapes, alerts"),
     tool("systemd-analyze", "systemd", "the units"),
@@ -102,8 +110,8 @@ pub fn all_there() -> bool {
     missing().is_empty()
 }
 
-/// Installs missing tools, or reports the checks that are skipped without them.
-pub fn check() -> Result<Vec<Finding>> {
+/// Installs missing tools if `install` is set, or reports the checks that are skipped without them.
+pub fn check(install: bool) -> Result<Vec<Finding>> {
     let mut wanted = missing();
     wanted.extend(not_there(&OPTIONAL));
     if wanted.is_empty() {
@@ -113,6 +121,7 @@ pub fn check() -> Result<Vec<Finding>> {
     let packages: Vec<&str> = packages.flat_map(str::split_whitespace).collect();
     let by_hand = format!("apt-get install {}", packages.join(" "));
     match installer() {
+        Some(_) if !install => println!("nothing is installed without '--install'"),
         Some(mut install) => {
             println!("$ {by_hand}");
             let status = install.args(&packages).status();
@@ -170,33 +179,25 @@ fn installer() -> Option<Command> {
     Some(command)
 }
 
-/// Builds all programs and tests.
-pub fn build() -> Result<()> {
-    cargo::run(&["build", "--workspace", "--bins", "--tests", "--quiet"])
+/// Features that are off in a plain build. Tests have them, if all tools are there; clippy compiles without them.
+fn features() -> &'static [&'static str] {
+    match all_there() {
+        true => &["--features", "swirl-functions/wasm"],
+        false => &[],
+    }
 }
 
-/// Runs the tests of WebAssembly modules, which are a feature.
-pub fn test_wasm() -> Result<Vec<Finding>> {
-    if !all_there() {
-        println!("left out: these tests start servers");
-        return Ok(Vec::new());
-    }
-    // Selected from the workspace, so that nothing else is rebuilt with other features.
-    let chosen = [
-        "--workspace",
-        "--features",
-        "swirl-functions/wasm",
-        "--test",
-        "custom",
-    ];
-    testing::run(&chosen, &with_servers()?)
+/// Builds all programs and tests.
+pub fn build() -> Result<()> {
+    let args = ["build", "--workspace", "--bins", "--tests", "--quiet"];
+    cargo::run(&[&args[..], features()].concat())
 }
 
 /// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit tests.
 pub fn test() -> Result<Vec<Finding>> {
     let crates = with_servers()?;
     if all_there() {
-        return testing::run(&["--workspace"], &crates);
+        return testing::run(&[&["--workspace"][..], features()].concat(), &crates);
     }
     println!("without their integration tests: {}", crates.join(", "));
     let mut rest: Vec<&str> = vec!["--workspace"];

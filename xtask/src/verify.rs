@@ -10,27 +10,35 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use crate::finding::Finding;
 use crate::{
-    book, bundle, cargo, clients, deploy, deps, editors, journeys, licences, lint, openapi,
-    scenarios, tools,
+    actions, book, bundle, cargo, clients, deploy, deps, editors, journeys, licences, lint,
+    openapi, scenarios, tools,
 };
 
 struct Step {
     name: &'static str,
     about: &'static str,
-    /// Returns the findings, or an error if the step could not be completed. With `true`, the step runs as part of a
-    /// full run, after the tests have been built.
-    run: fn(bool) -> Result<Vec<Finding>>,
+    /// Returns the findings, or an error if the step could not be completed.
+    run: fn(Run) -> Result<Vec<Finding>>,
+}
+
+/// How steps run.
+#[derive(Clone, Copy)]
+pub struct Run {
+    /// Whether missing tools may be installed.
+    pub install: bool,
+    /// As part of a full run, after the tests have been built.
+    pub built: bool,
 }
 
 /// These run beside the tests, because waiting for servers leaves the processors idle from time to time.
-const BESIDE_TESTS: [&str; 6] = ["scenarios", "editors", "clients", "journeys", "wasm", "doc"];
+const BESIDE_TESTS: [&str; 5] = ["scenarios", "editors", "clients", "journeys", "doc"];
 
 /// In the order in which they run: quick steps that often fail come first.
 const STEPS: [Step; 18] = [
     Step {
         name: "tools",
         about: "servers and Python for the tests; installs what is missing where it may",
-        run: |_| tools::check(),
+        run: |run| tools::check(run.install),
     },
     Step {
         name: "format",
@@ -79,6 +87,11 @@ const STEPS: [Step; 18] = [
         run: |_| openapi::check(),
     },
     Step {
+        name: "actions",
+        about: ".github/workflows is what GitHub understands (actionlint, by Go)",
+        run: |_| actions::check(),
+    },
+    Step {
         name: "bundle",
         about: "the console's CodeMirror is what its package-lock.json makes (by node and npm)",
         run: |_| bundle::check(),
@@ -101,27 +114,22 @@ const STEPS: [Step; 18] = [
     Step {
         name: "scenarios",
         about: "the conformance suite and the examples' scenarios",
-        run: scenarios::check,
+        run: |run| scenarios::check(run.built),
     },
     Step {
         name: "editors",
         about: "the VS Code extension is packaged, and drives 'swirl lsp' (by node and npm)",
-        run: editors::check,
+        run: |run| editors::check(run.built),
     },
     Step {
         name: "clients",
         about: "clients of the API in Go, Python and TypeScript are generated, and run against 'swirl dev'",
-        run: clients::check,
+        run: |run| clients::check(run.built),
     },
     Step {
         name: "journeys",
         about: "what people do with the console, done in Chromium",
-        run: journeys::check,
-    },
-    Step {
-        name: "wasm",
-        about: "tests of functions in WebAssembly modules, which are a feature",
-        run: |_| tools::test_wasm(),
+        run: |run| journeys::check(run.built),
     },
     Step {
         name: "doc",
@@ -149,7 +157,7 @@ pub fn help() -> String {
     }
     text.push_str(
         "\nExamples:\n  \
-         cargo xtask verify                  all that CI runs\n  \
+         cargo xtask verify --install        all that CI runs\n  \
          cargo xtask verify lint deps        two steps, no build\n  \
          cargo xtask verify --fail-fast      stop at the first step that fails",
     );
@@ -158,9 +166,12 @@ pub fn help() -> String {
 
 /// Runs the named steps, or all of them. Prints a heading and the duration of each, and a summary.
 ///
-/// `built`: the named steps are run as part of a full run.
-pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
+pub fn run(names: &[String], fail_fast: bool, run: Run) -> ExitCode {
     let all = names.is_empty();
+    let run = Run {
+        built: run.built || all,
+        ..run
+    };
     let chosen: Vec<&Step> = STEPS
         .iter()
         .filter(|step| all || names.iter().any(|name| name == step.name))
@@ -182,7 +193,7 @@ pub fn run(names: &[String], fail_fast: bool, built: bool) -> ExitCode {
         }
         let result = match (&mut beside, BESIDE_TESTS.contains(&step.name)) {
             (Some(beside), true) => beside.result_of(step.name),
-            _ => (step.run)(all || built),
+            _ => (step.run)(run),
         };
         let report = Report::of(result);
         let took = start.elapsed();

@@ -125,6 +125,17 @@ pub async fn creating(hub: &Hub, in_flight: usize, seconds: f64, meter: &Meter) 
     closed_loop(callers, seconds, meter).await
 }
 
+/// Events that create instances of a workflow of one edition.
+pub async fn creating_of(
+    cluster: &Cluster,
+    hub: &Hub,
+    in_flight: usize,
+    count: usize,
+) -> Result<Figure> {
+    let callers = hub.callers(Kind::Go, in_flight);
+    counted(callers, count, &cluster.meter()).await
+}
+
 /// Events for this many of the waiting instances.
 pub async fn answering(
     cluster: &Cluster,

@@ -3,6 +3,7 @@
 
 mod cases;
 mod client;
+pub mod editions;
 pub mod events;
 mod growth;
 pub mod http;

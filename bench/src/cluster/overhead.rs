@@ -49,12 +49,13 @@ impl Variant {
     }
 }
 
-/// A measurement in one variant: its figures for each round, and those of the plain variant in the same rounds.
+/// A measurement in one variant: its figures for each round, and those of the variant that it is compared with (the plain
+/// one) in the same rounds.
 pub struct Overhead {
     pub row: &'static str,
     pub in_flight: usize,
     pub variant: &'static str,
-    rounds: Vec<(Figure, Figure)>,
+    pub(super) rounds: Vec<(Figure, Figure)>,
 }
 
 impl Overhead {

@@ -1,4 +1,6 @@
-//! The workflows of the benchmarks.
+//! The workflows of the benchmarks, in edition 0.8 and some of them in DSL 1.0.
+
+pub mod tasks;
 
 use serde_json::{Value, json};
 
@@ -102,6 +104,23 @@ pub fn foreach_calls(id: &str) -> Value {
             "stateDataFilter": {"output": "${ {count: (.out | length)} }"}, "end": true,
         }]}),
     )
+}
+
+/// The same, one iteration after another.
+pub fn foreach_in_turn(id: &str) -> Value {
+    let mut definition = foreach_calls(id);
+    definition["states"][0]["mode"] = json!("sequential");
+    definition
+}
+
+/// Ten states that set data.
+pub fn injecting(id: &str) -> Value {
+    let states = (0..CHAIN).map(|index| {
+        let (way, to) = next(index, CHAIN - 1, "S");
+        json!({"name": format!("S{index}"), "type": "inject", "data": {"n": index}, way: to})
+    });
+    let states: Vec<Value> = states.collect();
+    definition(id, json!({"states": states}))
 }
 
 /// Ten branches at once.

@@ -1,12 +1,13 @@
-//! The floor of the embedded store: batches of records are written to the same kind of store and synced, with one sync
-//! for all waiting writers, as in the journal.
+//! The floor of the embedded store: records are appended to a file and synced, with one sync for all waiting writers, as in
+//! its journal.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::mpsc::{Sender, channel};
 
 use anyhow::{Context, Result};
 use async_trait::async_trait;
-use fjall::{Database, KeyspaceCreateOptions, PersistMode};
 use tokio::sync::oneshot;
 
 use crate::measure::{Caller, Figure, closed_loop};
@@ -61,22 +62,20 @@ impl Caller for Writer {
 
 /// Instances per second, if an instance consisted only of its two commits, or one.
 pub async fn run(folder: &Path, at_once: bool, in_flight: usize, seconds: f64) -> Result<Figure> {
-    let db = Database::builder(folder.join("floor"))
-        .worker_threads(1)
-        .open()?;
-    let space = db.keyspace("records", KeyspaceCreateOptions::default)?;
+    let mut log = File::create(folder.join("floor"))?;
     let (jobs, receiver) = channel::<Job>();
     let thread = std::thread::spawn(move || -> Result<()> {
         while let Ok(first) = receiver.recv() {
-            let mut batch = db.batch().durability(Some(PersistMode::SyncData));
-            let mut waiting = Vec::new();
+            let (mut batch, mut waiting) = (Vec::new(), Vec::new());
             for (records, done) in std::iter::once(first).chain(receiver.try_iter()) {
                 for (key, value) in records {
-                    batch.insert(&space, key, value);
+                    batch.extend_from_slice(key.as_bytes());
+                    batch.extend_from_slice(&value);
                 }
                 waiting.push(done);
             }
-            batch.commit()?;
+            log.write_all(&batch)?;
+            log.sync_data()?;
             for done in waiting {
                 let _ = done.send(());
             }

@@ -126,7 +126,8 @@ impl Report {
         self.plots.push((file, plot::draw(growth)));
     }
 
-    pub fn overhead(&mut self, rows: &[Overhead]) {
+    /// `base`: what they are compared with.
+    pub fn overhead(&mut self, rows: &[Overhead], base: &str) {
         self.say(
             "Processor time is that of an instance, until its events are published. Each ratio is the median of those \
              within a round.\n",
@@ -153,14 +154,10 @@ impl Report {
                 ),
             ]
         });
-        let head = [
-            "what",
-            "in flight",
-            "instances/s",
-            "of plain",
-            "CPU each, µs (of plain)",
-            "Redis functions each (of plain)",
-        ];
+        let of = format!("of {base}");
+        let cpu = format!("CPU each, µs (of {base})");
+        let functions = format!("Redis functions each (of {base})");
+        let head = ["what", "in flight", "instances/s", &of, &cpu, &functions];
         self.table(&head, &rows.collect::<Vec<_>>());
     }
 

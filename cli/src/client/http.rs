@@ -99,14 +99,16 @@ impl Client {
         self
     }
 
-    /// The response to a `GET` of a path at the root, with its headers. The request isn't retried.
+    /// The response to a `GET` of a path below the server's address, with its headers. The request isn't retried.
     ///
     /// # Errors
     /// No server answers.
     pub async fn look(&self, path: &str) -> anyhow::Result<reqwest::Response> {
         let attempts = self.servers.attempts(Repeat::Never);
         let base = attempts.server();
-        let sent = self.http.get(base.join(path)?).send().await;
+        let root = base.as_str().trim_end_matches('/');
+        let url = Url::parse(&format!("{root}{path}"))?;
+        let sent = self.http.get(url).send().await;
         sent.map_err(|error| failed(base, &error).1)
     }
 

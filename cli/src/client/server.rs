@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
@@ -114,9 +114,10 @@ fn path(text: &str) -> Result<PathBuf, Infallible> {
     Ok(PathBuf::from(text))
 }
 
-fn read(path: &PathBuf) -> anyhow::Result<Secret> {
+fn read(path: &Path) -> anyhow::Result<Secret> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("{shown} cannot be read"))?;
+    let text =
+        swirl_spec::files::read_text(path).with_context(|| format!("{shown} cannot be read"))?;
     let token = text.trim();
     if token.is_empty() || token.len() > TOKEN_BYTES_MAX || token.contains(char::is_whitespace) {
         bail!("{shown} must hold one token and nothing else");

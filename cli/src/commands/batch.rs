@@ -1,12 +1,13 @@
 //! `swirl batch`
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use swirl_presentation::timeline::{error, shown};
 
 use super::list;
+use super::operate::changed;
 use super::start::drawn_key;
 use crate::arguments::{Reason, json_argument};
 use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
@@ -30,6 +31,7 @@ Examples:
   swirl batch create cancel --query 'workflow = order and @customer = c-7' --rate 5
   swirl batch create skip --query 'status = faulted and state = Notify' --result '{\"sent\": false}'
   swirl batch create rerun --query 'status = faulted and workflow = order' --state Charge
+  swirl batch create retry --query 'status = faulted and workflow = order' --patch '.amount |= tonumber' --dry-run
   swirl batch create migrate --query 'workflow = order and version = \"1.0\"' --to-version 1.1 --dry-run
   swirl batch list
   swirl batch show 2f6c0d9b
@@ -85,7 +87,8 @@ struct Create {
     #[arg(long, value_name = "QUERY")]
     query: String,
 
-    /// Show how many instances match, and some of them; do nothing.
+    /// Show how many instances match and for how many the operation is possible, why not for the others, and some of
+    /// them; do nothing.
     #[arg(long)]
     dry_run: bool,
 
@@ -105,12 +108,17 @@ struct Create {
     #[arg(long, value_name = "NAME")]
     state: Option<String>,
 
+    /// For 'retry' and 'rerun': a jq expression that changes the state data of each instance, such as '.amount = 7'.
+    /// '--dry-run' shows the changes.
+    #[arg(long, value_name = "JQ")]
+    patch: Option<String>,
+
     /// For 'migrate': the version that the instances are moved to.
     #[arg(long, value_name = "VERSION")]
     to_version: Option<String>,
 
-    /// Wait for the end, and show the progress. Exit code 1 if any instance was refused or failed, or the batch was
-    /// stopped.
+    /// Wait until each instance has ended, failed again or waits for something, and show what has become of them. Exit
+    /// code 1 if any instance was refused or failed again, or the batch was stopped.
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
 
@@ -203,6 +211,7 @@ impl Create {
         for (name, value) in [
             ("result", result),
             ("state", self.state.as_ref().map(|state| json!(state))),
+            ("patch", self.patch.as_ref().map(|patch| json!(patch))),
             (
                 "version",
                 self.to_version.as_ref().map(|version| json!(version)),
@@ -252,13 +261,20 @@ async fn ended(
     let id = shown(&created.body["id"]);
     terminal.message(&format!("batch {id} is created"));
     let mut told = String::new();
-    let batch = loop {
-        match client.get(&["batches", &id], &[]).await {
+    let mut batch = created.body.clone();
+    loop {
+        let begun = Instant::now();
+        // Each instance is read for what has become of it, so only when all had their turn.
+        let query: &[(&str, &str)] = match has_ended(&batch) {
+            true => &[("afterwards", "true")],
+            false => &[],
+        };
+        match client.get(&["batches", &id], query).await {
             Ok(answer) if answer.refused() => return answer.show(terminal, described),
-            Ok(answer) if has_ended(&answer.body) => break answer.body,
             Ok(answer) => {
                 patience.answered();
-                let progress = progress(&answer.body);
+                batch = answer.body;
+                let progress = progress(&batch);
                 if progress != told {
                     terminal.message(&progress);
                     told = progress;
@@ -266,21 +282,37 @@ async fn ended(
             }
             Err(error) => patience.failed(error, terminal)?,
         }
-        if patience.is_over() {
-            terminal.message(&format!("error: batch {id} has not ended"));
-            return Ok(TIMED_OUT);
+        let is_settled = batch["afterwards"]["settled"] == true;
+        let is_over = patience.is_over();
+        if is_settled || is_over {
+            match terminal.output {
+                Output::Json => terminal.result(&format!("{batch:#}\n"))?,
+                _ => terminal.result(&described(&batch))?,
+            }
+            if !is_settled {
+                terminal.message(&match &batch["afterwards"]["pending"] {
+                    Value::Null => format!("error: batch {id} has not ended"),
+                    pending => {
+                        format!("error: {pending} instances of batch {id} are still at work")
+                    }
+                });
+                return Ok(TIMED_OUT);
+            }
+            return Ok(u8::from(succeeded(&batch) != batch["matched"].as_u64()));
         }
-        patience.pause(AGAIN).await;
-    };
-    match terminal.output {
-        Output::Json => terminal.result(&format!("{batch:#}\n"))?,
-        _ => terminal.result(&described(&batch))?,
+        patience.pause(AGAIN.max(begun.elapsed() * 3)).await;
     }
-    Ok(u8::from(batch["done"] != batch["matched"]))
 }
 
 fn has_ended(batch: &Value) -> bool {
     batch["status"] == "completed" || batch["status"] == "stopped"
+}
+
+/// The instances that the operation succeeded for: it was carried out, and they have not failed again. None as long as
+/// that isn't known.
+fn succeeded(batch: &Value) -> Option<u64> {
+    let failed_again = batch["afterwards"]["failedAgain"].as_u64()?;
+    Some(batch["done"].as_u64()?.saturating_sub(failed_again))
 }
 
 impl Results {
@@ -317,12 +349,18 @@ impl Change {
 fn tried(body: &Value) -> String {
     let (matched, fit) = (&body["matched"], &body["fit"]);
     let operation = shown(&body["operation"]);
-    let mut text = match body["version"].as_str() {
-        Some(version) => misfits(body, version),
-        None => {
-            format!("{matched} instances match; {fit} of them are in a state for {operation}\n")
-        }
+    let possible = match body["version"].as_str() {
+        Some(version) => format!("fit version {version}"),
+        None => format!("are in a state for {operation}"),
     };
+    let checked = &body["checked"];
+    let mut text = match checked == matched {
+        true => format!("{matched} instances match; {fit} of them {possible}\n"),
+        false => format!(
+            "{matched} instances match; {checked} of them were checked in time, of which {fit} {possible}\n"
+        ),
+    };
+    text.push_str(&misfits(body));
     let rows = body["sample"].as_array().map_or(&[][..], Vec::as_slice);
     if rows.is_empty() {
         return text;
@@ -344,18 +382,19 @@ fn tried(body: &Value) -> String {
         ]
     }));
     text.push_str(&table(&table_rows));
+    for row in rows.iter().filter(|row| !row["data"].is_null()) {
+        text.push_str(&format!(
+            "{}:\n{}",
+            shown(&row["id"]),
+            changed(&row["data"])
+        ));
+    }
     text
 }
 
-/// The number of instances that fit another version, and why the others don't.
-fn misfits(body: &Value, version: &str) -> String {
-    let (matched, fit, checked) = (&body["matched"], &body["fit"], &body["checked"]);
-    let mut text = match checked == matched {
-        true => format!("{matched} instances match; {fit} of them fit version {version}\n"),
-        false => format!(
-            "{matched} instances match; {checked} of them were checked in time, of which {fit} fit version {version}\n"
-        ),
-    };
+/// The reasons why the operation isn't possible for some instances.
+fn misfits(body: &Value) -> String {
+    let mut text = String::new();
     for misfit in body["misfits"].as_array().into_iter().flatten() {
         let (count, reason) = (&misfit["count"], shown(&misfit["reason"]));
         let example = match misfit["instance"].as_str() {
@@ -401,7 +440,21 @@ fn progress(batch: &Value) -> String {
     let turns = ["done", "refused", "failed"];
     let turns: u64 = turns.iter().filter_map(|name| batch[*name].as_u64()).sum();
     let (status, matched) = (shown(&batch["status"]), &batch["matched"]);
-    format!("{status}: {turns} of {matched}")
+    let progress = format!("{status}: {turns} of {matched}");
+    match (succeeded(batch), &batch["afterwards"]["settled"]) {
+        (Some(succeeded), Value::Bool(true)) => {
+            let others = batch["matched"].as_u64().unwrap_or_default() - succeeded;
+            match others {
+                0 => format!("{turns} of {matched}: all succeeded"),
+                _ => format!("{turns} of {matched}: {succeeded} succeeded, {others} did not"),
+            }
+        }
+        (Some(_), _) => match batch["afterwards"]["pending"].as_u64() {
+            Some(pending) if pending > 0 => format!("{progress}, {pending} are still at work"),
+            _ => progress,
+        },
+        (None, _) => progress,
+    }
 }
 
 fn described(batch: &Value) -> String {
@@ -413,6 +466,7 @@ fn described(batch: &Value) -> String {
     for (title, name) in [
         ("result", "result"),
         ("state", "state"),
+        ("patch", "patch"),
         ("version", "version"),
         ("reason", "reason"),
         ("by", "by"),
@@ -434,22 +488,30 @@ fn described(batch: &Value) -> String {
     };
     lines.push(format!("  refused  {}{codes}", text("refused")));
     lines.push(format!("  failed   {}", text("failed")));
-    if let Some(now) = batch["afterwards"].as_object() {
-        let words = [
-            "running",
-            "completed",
-            "faulted",
-            "cancelled",
-            "terminated",
-            "gone",
-        ];
-        let some = words.iter().filter(|word| now[**word] != 0);
-        let some: Vec<String> = some.map(|word| format!("{} {word}", now[*word])).collect();
-        if !some.is_empty() {
-            lines.push(format!("  now      {}", some.join(", ")));
-        }
+    let now = became(&batch["afterwards"]);
+    if !now.is_empty() {
+        lines.push(format!("  now      {}", now.join(", ")));
     }
     lines.join("\n") + "\n"
+}
+
+/// What has become of the instances that were acted on.
+fn became(afterwards: &Value) -> Vec<String> {
+    let count = |name: &str| afterwards[name].as_u64().unwrap_or_default();
+    let (waiting, again) = (count("waiting"), count("failedAgain"));
+    let some = [
+        (count("completed"), "completed"),
+        (count("running").saturating_sub(waiting), "running"),
+        (waiting, "waiting"),
+        (again, "failed again"),
+        (count("faulted").saturating_sub(again), "faulted"),
+        (count("cancelled"), "cancelled"),
+        (count("terminated"), "terminated"),
+        (count("gone"), "gone"),
+    ];
+    let some = some.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, word)| format!("{count} {word}"))
+        .collect()
 }
 
 fn results(body: &Value) -> String {
@@ -482,16 +544,17 @@ mod tests {
         let batch = json!({"id": "b1", "operation": "retry", "status": "stopped", "query": "status = faulted",
             "reason": "bank is back", "by": null, "createdAt": "2026-01-31T01:00:00.000Z", "endedAt": null, "matched": 9,
             "done": 5, "refused": 2, "failed": 0, "refusals": {"key-in-use": 1, "wrong-status": 1},
-            "afterwards": {"running": 1, "completed": 3, "faulted": 1, "cancelled": 0, "terminated": 0, "gone": 0}});
+            "afterwards": {"running": 2, "completed": 2, "faulted": 1, "cancelled": 0, "terminated": 0, "gone": 0,
+                "waiting": 1, "failedAgain": 1, "pending": 0, "settled": true}});
         insta::assert_snapshot!(described(&batch), @r"
-        retry b1: stopped: 7 of 9
+        retry b1: 7 of 9: 4 succeeded, 5 did not
           query    status = faulted
           reason   bank is back
           created  2026-01-31T01:00:00.000Z
           done     5
           refused  2 (key-in-use 1, wrong-status 1)
           failed   0
-          now      1 running, 3 completed, 1 faulted
+          now      2 completed, 1 running, 1 waiting, 1 failed again
         ");
         insta::assert_snapshot!(listed(&json!({"batches": [batch]})), @r"
         ID  OPERATION  STATUS   DONE  REFUSED  FAILED  OF  CREATED                   QUERY
@@ -504,13 +567,19 @@ mod tests {
         i1        done     gone
         i2        refused  running  wrong-status: it runs
         ");
-        let trial = json!({"dryRun": true, "operation": "retry", "matched": 2, "fit": 1, "sample": [
+        let trial = json!({"dryRun": true, "operation": "retry", "matched": 2, "fit": 1, "checked": 2,
+            "misfits": [{"code": "key-in-use", "reason": "instance b runs under the key 'k' by now", "count": 1,
+                "instance": "c"}], "sample": [
             {"id": "a", "workflow": "order", "version": "1", "status": "faulted", "suspended": false,
-                "startedAt": "2026-01-31T01:00:00.000Z", "error": {"name": "FunctionError", "message": "busy"}}]});
+                "startedAt": "2026-01-31T01:00:00.000Z", "error": {"name": "FunctionError", "message": "busy"},
+                "data": {"complete": true, "changes": [{"path": "/n", "before": "0", "after": "7"}]}}]});
         insta::assert_snapshot!(tried(&trial), @r"
         2 instances match; 1 of them are in a state for retry
+          1 don't: instance b runs under the key 'k' by now (such as c)
         ID  WORKFLOW  STATUS   STARTED                   ERROR
         a   order:1   faulted  2026-01-31T01:00:00.000Z  FunctionError: busy
+        a:
+          ~ /n: 0 -> 7
         ");
         let trial = json!({"dryRun": true, "operation": "migrate", "version": "2", "matched": 9, "checked": 9, "fit": 4,
             "misfits": [{"code": "does-not-fit", "reason": "state 'Pay' does not exist in version 2", "count": 5,

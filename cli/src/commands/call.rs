@@ -153,6 +153,7 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         trace: None,
         last_exchange: LastExchange::default(),
         stored: Stored::default(),
+        consumes: None,
     };
     let watch = match args.dry_run {
         true => Watch::holding(),
@@ -211,7 +212,7 @@ async fn credentials(
     workflow: &Workflow,
     function: &Function,
 ) -> anyhow::Result<(Option<CallAuth>, Arc<Redactor>)> {
-    let secrets = loader.secrets.get(&workflow.secrets).await;
+    let secrets = loader.secrets.of(workflow).await;
     let own = Redactor::of(&secrets);
     let Some(id) = function.auth else {
         return Ok((None, Arc::new(own)));
@@ -228,7 +229,14 @@ async fn credentials(
     };
     let auth = auth_without_instance(&definition, id, &env)
         .map_err(|error| anyhow!("the credentials of '{}': {error}", function.name))?;
-    let literal = ["password", "token", "clientSecret", "subjectToken"];
+    let literal = [
+        "password",
+        "token",
+        "clientSecret",
+        "clientAssertion",
+        "subjectToken",
+        "actorToken",
+    ];
     let literal = literal.iter().filter_map(|name| {
         let value = auth.properties.get(name)?;
         value.as_str().map(str::to_owned)

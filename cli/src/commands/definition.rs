@@ -1,10 +1,11 @@
 //! `swirl definition`
 
+use anyhow::bail;
 use serde_json::Value;
 use swirl_presentation::timeline::shown;
 
 use crate::arguments::Reason;
-use crate::client::Server;
+use crate::client::{Repeat, Server};
 use crate::terminal::Terminal;
 use crate::text::table;
 
@@ -14,7 +15,8 @@ use crate::text::table;
 Examples:
   swirl definition list
   swirl definition show order --version 1.0.0 > order.sw.yaml
-  swirl definition delete order 1.0.0")]
+  swirl definition activate order:1.0.0      # make an older version current again
+  swirl definition delete order:1.0.0")]
 pub struct Args {
     #[command(subcommand)]
     task: Task,
@@ -33,6 +35,28 @@ enum Task {
     /// only the same document can be deployed again.
     #[command(disable_version_flag = true)]
     Delete(Delete),
+    /// Makes an older version current again: new instances start with it, from requests, events and its schedule.
+    ///
+    /// Running instances keep their version; see 'swirl move'.
+    #[command(disable_version_flag = true)]
+    Activate(Activate),
+}
+
+#[derive(Debug, clap::Args)]
+struct Activate {
+    /// The workflow's id.
+    #[arg(value_name = "WORKFLOW")]
+    workflow: String,
+
+    /// The workflow's version, unless it follows the id: 'order:1.0.0'.
+    #[arg(value_name = "VERSION")]
+    version: Option<String>,
+
+    #[command(flatten)]
+    reason: Reason,
+
+    #[command(flatten)]
+    server: Server,
 }
 
 #[derive(Debug, clap::Args)]
@@ -61,9 +85,9 @@ struct Delete {
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
 
-    /// The workflow's version.
+    /// The workflow's version, unless it follows the id: 'order:1.0.0'.
     #[arg(value_name = "VERSION")]
-    version: String,
+    version: Option<String>,
 
     /// Delete it even if it has instances. They continue to their end.
     #[arg(long)]
@@ -85,20 +109,51 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             answer.show(terminal, listed)
         }),
         Task::Show(show) => show.server.run(async |client| {
-            let mut path = vec!["definitions", show.workflow.as_str()];
-            path.extend(show.version.as_deref());
+            let (workflow, version) = parts(&show.workflow, show.version.as_deref());
+            let mut path = vec!["definitions", workflow];
+            path.extend(version);
             let answer = client.get(&path, &[]).await?;
             answer.show(terminal, |body| {
                 body["document"].as_str().unwrap_or_default().to_owned()
             })
         }),
         Task::Delete(delete) => delete.server.run(async |client| {
-            let path = ["definitions", &delete.workflow, &delete.version];
+            let (workflow, version) = named(&delete.workflow, delete.version.as_deref())?;
+            let path = ["definitions", workflow, version];
             let mut query = delete.reason.query();
             query.extend(delete.force.then_some(("force", "true")));
             let answer = client.delete(&path, &query).await?;
             answer.show(terminal, deleted)
         }),
+        Task::Activate(activate) => activate.server.run(async |client| {
+            let (workflow, version) = named(&activate.workflow, activate.version.as_deref())?;
+            let path = ["definitions", workflow, version, "activate"];
+            let query = activate.reason.query();
+            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Safe);
+            answer.await?.show(terminal, |body| {
+                let (id, version) = (shown(&body["id"]), shown(&body["version"]));
+                let was = match body["changed"] == true {
+                    true => "is current now",
+                    false => "was current already",
+                };
+                format!("{id}:{version} {was}\n")
+            })
+        }),
+    }
+}
+
+/// A workflow and its version, as two arguments or as one: 'order:1.0.0'. Versions may contain colons, ids don't.
+fn parts<'a>(workflow: &'a str, version: Option<&'a str>) -> (&'a str, Option<&'a str>) {
+    match (workflow.split_once(':'), version) {
+        (Some((workflow, version)), None) => (workflow, Some(version)),
+        (_, version) => (workflow, version),
+    }
+}
+
+fn named<'a>(workflow: &'a str, version: Option<&'a str>) -> anyhow::Result<(&'a str, &'a str)> {
+    match parts(workflow, version) {
+        (workflow, Some(version)) => Ok((workflow, version)),
+        (workflow, None) => bail!("give the version too: '{workflow}:VERSION'"),
     }
 }
 
@@ -140,6 +195,14 @@ fn listed(body: &Value) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_version_may_follow_the_id() {
+        assert_eq!(parts("order:1.0", None), ("order", Some("1.0")));
+        assert_eq!(parts("order", Some("1.0")), ("order", Some("1.0")));
+        assert_eq!(parts("order", None), ("order", None));
+        assert!(named("order", None).is_err());
+    }
 
     #[test]
     fn definitions_are_shown_as_a_table() {

@@ -13,10 +13,10 @@ use swirl_spec::render::Colour;
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
 use swirl_spec::source::Limits;
 
-use super::validate::ENDINGS;
 use crate::arguments::Reason;
 use crate::client::{Server, findings_in};
-use crate::functions::GivenArgs;
+use crate::definitions::{self, is_definition};
+use crate::functions::{GivenArgs, of_folder};
 use crate::terminal::{Output, Terminal};
 
 /// Deploys definitions to a server.
@@ -33,7 +33,7 @@ Examples:
   swirl deploy workflows/                       # all definitions of the folder
   swirl deploy *.sw.yaml --server http://127.0.0.1:9000")]
 pub struct Args {
-    /// Definitions, YAML or JSON; or folders of them (*.sw.yaml, *.sw.yml and *.sw.json, recursively).
+    /// Definitions, YAML or JSON; or folders, whose definitions are found recursively.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -53,23 +53,31 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
         let mut code = 0;
         let mut all = Vec::new();
-        for file in &files {
+        for (file, folder) in &files {
+            let shared = match folder {
+                Some(folder) => of_folder(folder)?,
+                None => Vec::new(),
+            };
             let name = file.display().to_string();
-            let document =
-                std::fs::read_to_string(file).with_context(|| format!("{name} cannot be read"))?;
-            let resources = files_of(&document, file, &given);
+            let document = swirl_spec::files::read_text(file)
+                .with_context(|| format!("{name} cannot be read"))?;
+            let resources = files_of(&document, file, &[&given[..], &shared[..]].concat());
             let query = args.reason.query();
             let answer = client.deploy(&name, &document, &resources, &query).await?;
             if answer.refused() {
                 code = 1;
                 terminal.message(&format!("{name}: {}", answer.refusal()));
-                if let Some(found) = answer.body["diagnostics"].as_array() {
-                    let ansi = match terminal.colours() {
-                        true => Colour::Ansi,
-                        false => Colour::No,
-                    };
-                    terminal.message(&findings_in(&name, &document, found, ansi));
-                }
+            }
+            // Errors, or warnings about what was deployed.
+            if let Some(found) = answer.body["diagnostics"].as_array() {
+                let ansi = match terminal.colours() {
+                    true => Colour::Ansi,
+                    false => Colour::No,
+                };
+                terminal.message(&findings_in(&name, &document, found, ansi));
+            }
+            if answer.refused() {
+                // It is explained already.
             } else if terminal.output == Output::Text {
                 let (id, version) = (shown(&answer.body["id"]), shown(&answer.body["version"]));
                 let word = match answer.body["outcome"].as_str() {
@@ -87,24 +95,25 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     })
 }
 
-/// The given files, and all definitions in the given folders.
-fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
-    let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
+/// The given files, and all definitions in the given folders, each with its folder.
+fn definitions(given: &[PathBuf]) -> anyhow::Result<Vec<(PathBuf, Option<PathBuf>)>> {
     let mut files = Vec::new();
     for path in given {
         if !path.is_dir() {
-            files.push(path.clone());
+            files.push((path.clone(), None));
             continue;
         }
-        let before = files.len();
-        discover::collect(path, &mut files, &wanted)?;
-        if files.len() == before {
+        let mut found = Vec::new();
+        discover::collect(path, &mut found, &is_definition)?;
+        if found.is_empty() {
             bail!(
-                "{} contains no definition ({})",
+                "{} contains no definition; {}",
                 path.display(),
-                ENDINGS.join(", ")
+                definitions::WHAT
             );
         }
+        let in_folder = |file| (file, Some(path.clone()));
+        files.extend(found.into_iter().map(in_folder));
     }
     Ok(files)
 }
@@ -161,7 +170,8 @@ mod tests {
         }
         let given = [folder.path().to_owned(), PathBuf::from("x.yaml")];
         let found = definitions(&given).unwrap();
-        assert_eq!(found, [inner.join("b.sw.yaml"), PathBuf::from("x.yaml")]);
+        let in_folder = (inner.join("b.sw.yaml"), Some(folder.path().to_owned()));
+        assert_eq!(found, [in_folder, (PathBuf::from("x.yaml"), None)]);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 
 use crate::arguments::{LimitArgs, loader, secrets};
 use crate::dev::{DevInsight, Folder, Log};
-use crate::functions::{FunctionArgs, GivenArgs};
+use crate::functions::{FunctionArgs, GivenArgs, of_folder};
 use crate::logging;
 use crate::node::Node;
 use crate::terminal::{Output, Terminal};
@@ -26,8 +26,8 @@ const FLUSH_MAX: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// Runs the whole system in one process, for a folder of definitions.
 ///
-/// All definitions of the folder are deployed (*.sw.yaml, *.sw.yml and *.sw.json, recursively), and
-/// again when their files change. The new content replaces the old under the same version, unless the
+/// All definitions of the folder are deployed, also those of the folders in it, and again when their
+/// files change. The new content replaces the old under the same version, unless the
 /// old one has instances. Definitions of removed files start no new instances. The HTTP API takes
 /// starts, CloudEvents and further definitions; the other commands talk to it. There is no
 /// authentication: anyone who can reach the port may do everything. It therefore listens on this
@@ -65,9 +65,18 @@ pub struct Args {
     #[arg(long, value_name = "ORIGIN", value_parser = swirl_config::origin)]
     cors_origin: Vec<String>,
 
+    /// A sender of webhooks that may deliver events after a handshake, such as eventgrid.azure.net; may be
+    /// given again.
+    #[arg(long, value_name = "NAME")]
+    webhook_origin: Vec<String>,
+
     /// The folder to keep instances in [default: .swirl in FOLDER].
     #[arg(long, value_name = "PATH", conflicts_with = "memory")]
     store: Option<PathBuf>,
+
+    /// If the store is damaged, go on with what can be read, and say what is gone. The damaged files are kept.
+    #[arg(long, conflicts_with = "memory")]
+    accept_loss: bool,
 
     /// Keep everything in memory.
     #[arg(long)]
@@ -146,6 +155,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     let address = listener.local_addr()?;
     let mut loader = loader(&args.allow_host, args.functions.settings()?)?;
     loader.given = args.given.resources()?;
+    loader.given.extend(of_folder(&args.folder)?);
     let secrets = secrets(&args.secret)?;
     loader.secrets = secrets.clone();
     let loader = Arc::new(loader);
@@ -156,7 +166,10 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     };
     let mut node = Node::new(
         store.as_deref(),
-        args.limits.options(),
+        swirl_embedded::Options {
+            accept_loss: args.accept_loss,
+            ..args.limits.options()
+        },
         loader.lower(),
         loader.caller.clone(),
         secrets,
@@ -190,11 +203,12 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     .with_metrics(Arc::new(move || metrics.text().ok()));
     let api = api
         .only_hosts(&args.api_host)
-        .with_origins(&args.cors_origin);
+        .with_origins(&args.cors_origin)
+        .with_webhook_origins(&args.webhook_origin);
     let mut folder = Folder::new(&args.folder, api.clone(), trusted);
     folder.look().await;
     folder.forget_removed().await;
-    let mut log = Log::new(node.store.clone());
+    let mut log = Log::new(node.store.clone(), node.service.registry.clone());
     log.skip().await;
     node.start();
     let tasks = [tokio::spawn(folder.watch()), tokio::spawn(log.follow())];

@@ -5,6 +5,7 @@ use swirl_presentation::timeline::shown;
 
 use super::send_event::{outcome, read};
 use crate::client::{Repeat, Server};
+use crate::listing;
 use crate::terminal::Terminal;
 
 /// Shows recent events, and explains which instances would receive one.
@@ -12,6 +13,7 @@ use crate::terminal::Terminal;
 #[command(after_long_help = "\
 Examples:
   swirl events recent
+  swirl events recent --outcome not-received
   swirl events explain approved.json
   swirl events explain approved.json --instance 2f6c...   # why this one doesn't take it")]
 pub struct Args {
@@ -21,11 +23,10 @@ pub struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum EventsCommand {
-    /// Lists the last events that a server received since it started, newest first.
-    ///
-    /// Each coordinator of a cluster knows only the events that it received itself.
+    /// Lists the last events that the coordinators received, newest first, with what became of each.
     Recent(Recent),
-    /// Explains which instances would receive an event, and which attributes exclude the others.
+    /// Explains which instances would receive an event, and which attributes exclude the others; the nearest miss comes
+    /// first.
     ///
     /// The event is not sent. Running instances are examined, newest first, up to 500.
     Explain(Explain),
@@ -36,6 +37,14 @@ struct Recent {
     /// The maximum number, up to 500.
     #[arg(long, default_value_t = 50, value_name = "COUNT")]
     limit: u32,
+
+    /// Only events of this type.
+    #[arg(long = "type", value_name = "TYPE")]
+    kind: Option<String>,
+
+    /// Only events with this outcome: received, collected, kept, duplicate, not-received or refused.
+    #[arg(long, value_name = "OUTCOME")]
+    outcome: Option<String>,
 
     #[command(flatten)]
     server: Server,
@@ -59,12 +68,12 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.command {
         EventsCommand::Recent(recent) => recent.server.run(async |client| {
             let limit = recent.limit.to_string();
-            let answer = client.get(&["events"], &[("limit", &limit)]).await?;
+            let filters = [("type", &recent.kind), ("outcome", &recent.outcome)];
+            let query = listing::query(&limit, &filters);
+            let answer = client.get(&["events"], &query).await?;
             answer.show(terminal, |body| {
                 let events = body["events"].as_array().into_iter().flatten();
-                let line =
-                    |event: &Value| format!("{}  {}", shown(&event["at"]), outcome(event, "came"));
-                events.map(line).collect()
+                events.map(recent_line).collect()
             })
         }),
         EventsCommand::Explain(explain) => {
@@ -79,6 +88,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             })
         }
     }
+}
+
+fn recent_line(event: &Value) -> String {
+    let (at, kind) = (shown(&event["at"]), shown(&event["type"]));
+    let (via, word) = (shown(&event["via"]), shown(&event["outcome"]));
+    let became = format!("({kind}, via {via}): {word}");
+    format!("{at}  {}", outcome(event, &became))
 }
 
 fn explained(body: &Value) -> String {
@@ -106,11 +122,18 @@ fn explained(body: &Value) -> String {
         add_line(format!("received by {id} ({}){state}, as {event}", of(row)));
     }
     if all("starts").is_empty() && all("takenBy").is_empty() {
-        add_line("nothing would receive it".to_owned());
+        match body["unknownType"].as_str() {
+            Some(unknown) => add_line(format!("nothing would receive it: {unknown}")),
+            None => add_line("nothing would receive it".to_owned()),
+        }
     }
     for row in all("notTakenBy") {
+        let others = match row["others"].as_u64() {
+            Some(others) if others > 0 => format!(" and {others} others"),
+            _ => String::new(),
+        };
         let whom = match row["instance"].as_str() {
-            Some(_) => format!("{} ({})", shown(&row["instance"]), of(row)),
+            Some(_) => format!("{}{others} ({})", shown(&row["instance"]), of(row)),
             None => format!("{}, which starts nothing", of(row)),
         };
         add_line(format!("not received by {whom}"));
@@ -141,7 +164,7 @@ mod tests {
             "starts": [{"workflow": "pair", "version": "1", "event": "Left", "alone": false}],
             "takenBy": [{"workflow": "order", "version": "2", "event": "Paid", "instance": "2f6c", "state": "Wait"}],
             "notTakenBy": [
-                {"workflow": "order", "version": "2", "event": "Paid", "instance": "88ab",
+                {"workflow": "order", "version": "2", "event": "Paid", "instance": "88ab", "others": 11,
                     "why": [{"text": "its 'order' is '7', and '8' is expected"}]},
                 {"workflow": "audit", "version": "1", "event": "Any", "instance": null, "why": [{"text": "it has no 'user'"}]},
             ],
@@ -150,7 +173,7 @@ mod tests {
         insta::assert_snapshot!(text, @r"
         starts pair 1, as Left, together with others
         received by 2f6c (order 2) in state Wait, as Paid
-        not received by 88ab (order 2)
+        not received by 88ab and 11 others (order 2)
           its 'order' is '7', and '8' is expected
         not received by audit 1, which starts nothing
           it has no 'user'

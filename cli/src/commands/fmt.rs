@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use swirl_authoring::format::{self, Error};
 use swirl_scenario::discover;
 
-use super::validate;
+use crate::definitions::{self, is_definition};
 use crate::terminal::{Output, Terminal};
 
 /// The maximum input from stdin. No document may be larger.
@@ -60,16 +60,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut files = Vec::new();
     for path in &args.paths {
         let before = files.len();
-        let wanted = |name: &str| {
-            let mut endings = validate::ENDINGS.iter().chain(&discover::ENDINGS);
-            endings.any(|ending| name.ends_with(ending))
-        };
+        let wanted = |path: &Path| discover::is_scenario(path) || is_definition(path);
         match discover::collect(path, &mut files, &wanted) {
             Err(error) => trouble(error.to_string()),
             Ok(()) if files.len() == before => trouble(format!(
-                "{}: neither a definition nor a scenario is in this folder; their names end in .sw.yaml, .sw.json, \
-                 .scenario.yaml or .scenario.json",
-                path.display()
+                "{}: neither a definition nor a scenario is in this folder; names of scenarios end in \
+                 .scenario.yaml or .scenario.json; of definitions, {}",
+                path.display(),
+                definitions::WHAT
             )),
             Ok(()) => {}
         }
@@ -100,8 +98,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 fn one(file: &Path, check: bool) -> anyhow::Result<Done> {
-    let bytes =
-        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let bytes = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
     let formatted = match format::format(&bytes) {
         Ok(formatted) => formatted,
         Err(error) => return Ok(Done::Refused(error)),

@@ -7,6 +7,7 @@ use swirl_presentation::timeline;
 
 use crate::client::{Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
+use crate::text::short;
 
 /// The interval at which the server is polled.
 const LOOK: Duration = Duration::from_millis(500);
@@ -84,11 +85,7 @@ async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> a
 /// A value on one line.
 fn line(value: &Value) -> String {
     let text = timeline::shown(&Value::String(value.to_string()));
-    let mut short: String = text.chars().take(VALUE_CHARS_MAX).collect();
-    if short.len() < text.len() {
-        short.push_str("… (--output json shows all)");
-    }
-    short
+    short(text, VALUE_CHARS_MAX, "… (--output json shows all)")
 }
 
 /// An instance as text.
@@ -110,6 +107,7 @@ pub fn text(body: &Value) -> String {
     row("key", word("key"));
     row("parent", word("parent"));
     row("found by", super::list::attributes(body));
+    row("scheduled", word("scheduledAt"));
     row("started", word("startedAt"));
     row("ended", word("endedAt"));
     row("input", line(&body["input"]));
@@ -162,9 +160,10 @@ pub fn text(body: &Value) -> String {
 }
 
 fn place(scope: &Value) -> String {
-    let mut text = match scope["scope"].as_str() {
-        Some("r") | None => String::new(),
-        Some(id) => format!("[{id}] "),
+    let mut text = match (scope["name"].as_str(), scope["scope"].as_str()) {
+        (Some(name), Some(id)) => format!("[{}] ({id}) ", timeline::shown(&name.into())),
+        (_, Some("r") | None) => String::new(),
+        (_, Some(id)) => format!("[{id}] "),
     };
     for (name, before, after) in [
         ("state", "", ": "),
@@ -207,7 +206,5 @@ mod tests {
         at           Charge: failed (charge)
         data         {"order":7,"note":"a\nb"}
         "#);
-        let long = line(&json!("x".repeat(3000)));
-        assert!(long.len() < 2100 && long.ends_with("(--output json shows all)"));
     }
 }

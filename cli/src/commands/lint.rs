@@ -24,7 +24,7 @@ use crate::terminal::{Output, Terminal};
 #[command(after_long_help = "\
 Examples:
   swirl lint order.sw.yaml
-  swirl lint workflows/                        # *.sw.yaml, *.sw.yml and *.sw.json, recursively
+  swirl lint workflows/                        # the definitions in it, recursively
   swirl lint --allow repeated-call workflows/
   swirl lint --rules                           # all rules, with a line about each")]
 pub struct Args {
@@ -74,7 +74,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let loader = validate::loader_unless(args.offline, &args.allow_host)?;
     let mut all = Vec::new();
     for file in files {
-        match Read::file_with(&file, &given) {
+        match Read::file_as(&file, &given, true) {
             Ok(read) => {
                 let mut findings = linted(&read, loader.as_ref(), &given);
                 for found in findings.iter_mut() {

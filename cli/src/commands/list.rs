@@ -6,7 +6,7 @@ use swirl_presentation::timeline::{error, shown};
 use crate::client::Server;
 use crate::listing;
 use crate::terminal::Terminal;
-use crate::text::table;
+use crate::text::{short, table};
 
 /// Lists instances, newest first.
 #[derive(Debug, clap::Args)]
@@ -24,9 +24,10 @@ Examples:
   swirl list --limit 1000 --output json
 
 Queries compare fields with =, !=, ^= (begins with), <, <=, >, >= and 'in (…)', and join comparisons with and, or, not
-and parentheses. Fields: continuedFrom, ended, error, errorCode, id, instanceKey, key, parent, started, state (in which
-it failed), status, suspended, version, workflow; @NAME is a search attribute that a definition declares. Instants are
-2024-01-31T09:00:00Z, 2024-01-31, now, or counted from now: -90s, -5m, -1h, -7d, -2w."
+and parentheses. Fields: continuedFrom, ended, error, errorCode, id, instanceKey, key, parent, scheduled (for which its
+schedule started it), started, state (in which it failed), status, suspended, version, workflow; @NAME is a search
+attribute that a definition declares. Instants are 2024-01-31T09:00:00Z, 2024-01-31, now, or counted from now: -90s,
+-5m, -1h, -7d, -2w."
 )]
 pub struct Args {
     /// Only instances of this workflow.
@@ -135,7 +136,7 @@ pub(super) fn attributes(row: &Value) -> String {
 fn row(row: &Value) -> [String; 7] {
     let error = match &row["error"] {
         Value::Null => String::new(),
-        found => error(found).chars().take(ERROR_CHARS_MAX).collect(),
+        found => short(error(found), ERROR_CHARS_MAX, "…"),
     };
     [
         shown(&row["id"]),

@@ -1,10 +1,13 @@
 //! `swirl lsp`
 
+use std::io::{self, BufRead, Read, stdin, stdout};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 
 use anyhow::Context;
-use lsp_server::Connection;
+use crossbeam_channel::bounded;
+use lsp_server::{Connection, Message};
 use serde_json::json;
 use swirl_authoring::lsp::{Session, Source, serve};
 use swirl_deployment::RESOURCE_BYTES_MAX;
@@ -25,6 +28,10 @@ Examples:
   swirl lsp")]
 pub struct Args {}
 
+/// The largest message of an editor and its largest header, in bytes. A document may have one mebibyte.
+const MESSAGE_BYTES_MAX: usize = 64 << 20;
+const HEADER_BYTES_MAX: usize = 4 << 10;
+
 /// Other documents in the folder of a document that an editor has open.
 struct Files;
 
@@ -37,7 +44,7 @@ impl Source for Files {
 }
 
 pub fn run(_: &Args, _: &Terminal) -> anyhow::Result<u8> {
-    let (connection, threads) = Connection::stdio();
+    let (connection, reader, writer) = connected();
     let (id, _) = connection
         .initialize_start()
         .context("the editor did not begin")?;
@@ -51,6 +58,116 @@ pub fn run(_: &Args, _: &Terminal) -> anyhow::Result<u8> {
         .context("the editor did not begin")?;
     serve(&connection, Arc::new(Files))?;
     drop(connection);
-    threads.join().context("the editor could not be reached")?;
+    for thread in [reader, writer] {
+        let joined = thread
+            .join()
+            .map_err(|_| anyhow::anyhow!("a thread panicked"))?;
+        joined.context("the editor could not be reached")?;
+    }
     Ok(0)
+}
+
+type Transport = JoinHandle<io::Result<()>>;
+
+/// A connection on stdin and stdout, with the threads that read and write. It replaces that of `lsp_server`, which
+/// reserves as much memory as the header of a message asks for.
+fn connected() -> (Connection, Transport, Transport) {
+    let (sender, to_write) = bounded::<Message>(0);
+    let (have_read, receiver) = bounded::<Message>(0);
+    let reader = std::thread::spawn(move || {
+        let mut stdin = stdin().lock();
+        while let Some(message) = read(&mut stdin)? {
+            let is_last = matches!(&message, Message::Notification(last) if last.method == "exit");
+            have_read.send(message).map_err(io::Error::other)?;
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    });
+    let writer = std::thread::spawn(move || {
+        let mut stdout = stdout().lock();
+        to_write
+            .into_iter()
+            .try_for_each(|message| message.write(&mut stdout))
+    });
+    (Connection { sender, receiver }, reader, writer)
+}
+
+/// Reads a message; `None` is the end of the input.
+fn read(input: &mut impl BufRead) -> io::Result<Option<Message>> {
+    let invalid = |reason: String| Err(io::Error::new(io::ErrorKind::InvalidData, reason));
+    let mut header = Vec::new();
+    loop {
+        let begin = header.len();
+        let left = (HEADER_BYTES_MAX - begin) as u64;
+        let mut rest = input.by_ref().take(left);
+        match rest.read_until(b'\n', &mut header)? {
+            0 if left == 0 => {
+                return invalid(format!(
+                    "the header of a message is larger than {HEADER_BYTES_MAX} bytes"
+                ));
+            }
+            0 => return Ok(None),
+            _ if &header[begin..] == b"\r\n" => break,
+            _ => {}
+        }
+    }
+    if let Some(length) = lengths(&header).find(|length| *length > MESSAGE_BYTES_MAX) {
+        return invalid(format!(
+            "a message is said to have {length} bytes; at most {MESSAGE_BYTES_MAX} are allowed"
+        ));
+    }
+    Message::read(&mut header.chain(input))
+}
+
+/// The values of `Content-Length` in a header. What isn't a number is refused by the library.
+fn lengths(header: &[u8]) -> impl Iterator<Item = usize> {
+    header.split(|byte| *byte == b'\n').filter_map(|line| {
+        let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.trim().parse().ok()).flatten()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(message: &Message) -> &str {
+        match message {
+            Message::Notification(notification) => &notification.method,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn messages_follow_each_other() {
+        let text = |method: &str| {
+            let body = format!("{{\"jsonrpc\": \"2.0\", \"method\": \"{method}\"}}");
+            format!("Content-Length: {}\r\n\r\n{body}", body.len())
+        };
+        let both = text("initialized") + &text("exit");
+        let mut input = both.as_bytes();
+        assert_eq!(method(&read(&mut input).unwrap().unwrap()), "initialized");
+        assert_eq!(method(&read(&mut input).unwrap().unwrap()), "exit");
+        assert!(read(&mut input).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_length_is_checked_before_there_is_memory_for_it() {
+        let endless = format!("X: {}", "x".repeat(2 * HEADER_BYTES_MAX));
+        for (text, part) in [
+            ("Content-Length: 9000000000000000000\r\n\r\n{}", "at most"),
+            ("content-length: 67108865\r\n\r\n{}", "at most"),
+            ("Content-Length: -1\r\n\r\n{}", "invalid digit"),
+            ("Content-Length: x\r\n\r\n{}", "invalid digit"),
+            ("\r\n{}", "no Content-Length"),
+            (endless.as_str(), "header"),
+        ] {
+            let error = read(&mut text.as_bytes()).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{text}");
+            assert!(error.to_string().contains(part), "{text}: {error}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ mod explain;
 mod export;
 mod fmt;
 mod get;
+mod groups;
 mod history;
 mod lint;
 mod list;
@@ -39,7 +40,7 @@ mod worker;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::terminal::{Colour, Output, Terminal};
 
@@ -126,7 +127,8 @@ enum Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = groups::grouped(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let terminal = Terminal {
         colour: cli.color,
         output: cli.output,
@@ -201,7 +203,6 @@ pub fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_valid() {

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
-use swirl_authoring::templates::{self, TEMPLATES, Template};
+use swirl_authoring::operations;
+use swirl_authoring::templates::{EDITIONS, TEMPLATES, Template};
+use swirl_spec::edition::Edition;
 
 use crate::terminal::{Output, Terminal};
 
 /// Creates a workflow: a definition, and a scenario that passes.
 ///
-/// The files are NAME.sw.yaml and NAME.scenario.yaml. Existing files are not overwritten.
+/// The files are NAME.sw.yaml and NAME.scenario.yaml, and NAME.service.yaml if the template calls a service: the service's
+/// OpenAPI document. Existing files are not overwritten.
 ///
 /// Exit code 0 if the files were written, otherwise 2.
 #[derive(Debug, clap::Args)]
@@ -20,10 +23,11 @@ use crate::terminal::{Output, Terminal};
 Examples:
   swirl new order
   swirl new trip --template saga --folder workflows
-  swirl new order --openapi shop.yaml      # with a function for each operation of the document
+  swirl new order --edition 0.8            # with states, in the older form of the language
+  swirl new order --openapi shop.yaml      # calls each operation of the document
   swirl new --list                         # all templates, with a line about each")]
 pub struct Args {
-    /// The workflow's id, and the name of its files.
+    /// The workflow's name (in edition 0.8 its id), and the name of its files.
     #[arg(required_unless_present = "list")]
     name: Option<String>,
 
@@ -31,12 +35,16 @@ pub struct Args {
     #[arg(long, short, value_name = "TEMPLATE", default_value = TEMPLATES[0].name, value_parser = PossibleValuesParser::new(TEMPLATES.iter().map(|template| template.name)))]
     template: String,
 
+    /// The edition of the language.
+    #[arg(long, value_name = "EDITION", default_value = "1.0", value_parser = PossibleValuesParser::new(EDITIONS.map(|edition| edition.to_string())))]
+    edition: String,
+
     /// The folder for the files; it is created if it doesn't exist.
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
 
-    /// An OpenAPI document, JSON or YAML. The definition gets a function for each of its operations.
-    #[arg(long, value_name = "FILE")]
+    /// An OpenAPI document, JSON or YAML. In place of a template, the workflow calls each of its operations.
+    #[arg(long, value_name = "FILE", conflicts_with = "template")]
     openapi: Option<PathBuf>,
 
     /// Lists the templates.
@@ -55,12 +63,24 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     else {
         bail!("there is no template '{}'", args.template);
     };
-    let written = begin(args, name, template)?;
+    let edition = EDITIONS
+        .into_iter()
+        .find(|edition| edition.to_string() == args.edition);
+    let Some(edition) = edition else {
+        bail!("there are no templates of edition {}", args.edition);
+    };
+    let written = begin(args, name, template, edition)?;
     match terminal.output {
         Output::Json => {
-            let names = written.each_ref().map(|path| path.display().to_string());
-            let body =
-                json!({"template": template.name, "definition": names[0], "scenario": names[1]});
+            let name = |index: usize| written.get(index).map(|path| path.display().to_string());
+            let mut body =
+                json!({"definition": name(0), "scenario": name(1), "edition": args.edition});
+            if args.openapi.is_none() {
+                body["template"] = json!(template.name);
+            }
+            if let Some(service) = name(2) {
+                body["service"] = json!(service);
+            }
             terminal.result(&format!("{body:#}\n"))?;
         }
         _ => {
@@ -73,18 +93,35 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     Ok(0)
 }
 
-fn begin(args: &Args, name: &str, template: &Template) -> anyhow::Result<[PathBuf; 2]> {
-    let mut files = template.files(name)?;
-    if let Some(path) = &args.openapi {
-        let shown = path.display();
-        let document = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
-        let operations =
-            templates::operations(&document).with_context(|| format!("{shown} cannot be used"))?;
-        files.add_functions(&uri(path, &args.folder)?, &operations);
-    }
-    let definition = args.folder.join(format!("{name}.sw.yaml"));
-    let scenario = args.folder.join(format!("{name}.scenario.yaml"));
-    for path in [&definition, &scenario] {
+/// Writes the definition, the scenario and, if there is one, the service's document.
+fn begin(
+    args: &Args,
+    name: &str,
+    template: &Template,
+    edition: Edition,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let files = match &args.openapi {
+        None => template.files(name, edition)?,
+        Some(path) => {
+            let shown = path.display();
+            let document = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
+                .with_context(|| format!("{shown} cannot be read"))?;
+            let found = operations::operations(&document)
+                .with_context(|| format!("{shown} cannot be used"))?;
+            operations::files(name, edition, &uri(path, &args.folder)?, &found)?
+        }
+    };
+    let texts = [
+        ("sw", Some(files.definition)),
+        ("scenario", Some(files.scenario)),
+        ("service", files.service),
+    ];
+    let texts = texts.into_iter().filter_map(|(kind, text)| {
+        let path = args.folder.join(format!("{name}.{kind}.yaml"));
+        Some((path, text?))
+    });
+    let texts: Vec<(PathBuf, String)> = texts.collect();
+    for (path, _) in &texts {
         if path.try_exists()? {
             bail!(
                 "{} already exists: choose another name, or remove it",
@@ -94,9 +131,10 @@ fn begin(args: &Args, name: &str, template: &Template) -> anyhow::Result<[PathBu
     }
     std::fs::create_dir_all(&args.folder)
         .with_context(|| format!("{} cannot be created", args.folder.display()))?;
-    write(&definition, &files.definition)?;
-    write(&scenario, &files.scenario)?;
-    Ok([definition, scenario])
+    for (path, text) in &texts {
+        write(path, text)?;
+    }
+    Ok(texts.into_iter().map(|(path, _)| path).collect())
 }
 
 /// The document's name in the definition: relative to the definition's folder if it is inside, otherwise its absolute

@@ -37,7 +37,8 @@ pub struct Resume {
 #[command(after_long_help = "\
 Examples:
   swirl retry 2f6c0d9b
-  swirl retry 2f6c0d9b --data '{\"amount\": 7}' --to-version 2.0")]
+  swirl retry 2f6c0d9b --data '{\"amount\": 7}' --to-version 2.0
+  swirl retry 2f6c0d9b --patch '.amount = 7' --dry-run")]
 pub struct Retry {
     #[command(flatten)]
     target: InstanceArgs,
@@ -65,7 +66,8 @@ pub struct Skip {
 #[command(after_long_help = "\
 Examples:
   swirl rerun 2f6c0d9b --state Charge
-  swirl rerun 2f6c0d9b --state Charge --data @order.json --to-version 2.0")]
+  swirl rerun 2f6c0d9b --state Charge --data @order.json --to-version 2.0
+  swirl rerun 2f6c0d9b --state Charge --patch 'del(.coupon)' --dry-run")]
 pub struct Rerun {
     #[command(flatten)]
     target: InstanceArgs,
@@ -126,6 +128,19 @@ struct With {
     #[arg(long, value_name = "JSON")]
     data: Option<String>,
 
+    /// Of an instance of DSL 1.0, with --data: the '$context' to continue with.
+    #[arg(long, value_name = "JSON", requires = "data")]
+    context: Option<String>,
+
+    /// A jq expression that changes the current state data, such as '.amount = 7'.
+    #[arg(long, value_name = "JQ", conflicts_with = "data")]
+    patch: Option<String>,
+
+    /// Say whether this is possible, and what would change in the data. Change nothing. Exit code 1 if it isn't
+    /// possible.
+    #[arg(long)]
+    dry_run: bool,
+
     /// The version of the definition to continue with; see 'swirl move'.
     #[arg(long, value_name = "VERSION")]
     to_version: Option<String>,
@@ -136,10 +151,44 @@ impl With {
         if let Some(text) = &self.data {
             body["data"] = Value::from(&json_argument(text).context("--data")?);
         }
+        if let Some(text) = &self.context {
+            body["context"] = Value::from(&json_argument(text).context("--context")?);
+        }
+        if let Some(patch) = &self.patch {
+            body["patch"] = json!(patch);
+        }
         if let Some(version) = &self.to_version {
             body["version"] = json!(version);
         }
+        if self.dry_run {
+            body["dryRun"] = json!(true);
+        }
         Ok(())
+    }
+
+    /// The command that has the effect that was wanted, if the data doesn't reach what failed.
+    fn instead(&self, id: &str, state: &str) -> String {
+        let mut command = format!("swirl rerun {} --state {}", quoted(id), quoted(state));
+        for (option, value) in [
+            ("--data", &self.data),
+            ("--context", &self.context),
+            ("--patch", &self.patch),
+            ("--to-version", &self.to_version),
+        ] {
+            if let Some(value) = value {
+                command.push_str(&format!(" {option} {}", quoted(value)));
+            }
+        }
+        command
+    }
+}
+
+/// An argument as a shell reads it.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@".contains(c);
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => argument.to_owned(),
+        false => format!("'{}'", argument.replace('\'', "'\\''")),
     }
 }
 
@@ -172,7 +221,8 @@ pub fn resume(args: &Resume, terminal: &Terminal) -> anyhow::Result<u8> {
 pub fn retry(args: &Retry, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut body = json!({});
     args.with.add(&mut body)?;
-    args.target.ask("retry", body.to_string(), terminal)
+    args.target
+        .ask_with("retry", body.to_string(), Some(&args.with), terminal)
 }
 
 pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -183,7 +233,8 @@ pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
 pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut body = json!({"state": args.state});
     args.with.add(&mut body)?;
-    args.target.ask("rerun", body.to_string(), terminal)
+    args.target
+        .ask_with("rerun", body.to_string(), Some(&args.with), terminal)
 }
 
 pub fn move_to(args: &Move, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -236,6 +287,16 @@ fn reason(given: Option<&str>) -> Vec<(&str, &str)> {
 
 impl InstanceArgs {
     fn ask(&self, action: &str, body: String, terminal: &Terminal) -> anyhow::Result<u8> {
+        self.ask_with(action, body, None, terminal)
+    }
+
+    fn ask_with(
+        &self,
+        action: &str,
+        body: String,
+        with: Option<&With>,
+        terminal: &Terminal,
+    ) -> anyhow::Result<u8> {
         self.server.run(async |client| {
             let id = client.instance(&self.id).await?;
             let path = ["instances", &id, action];
@@ -244,7 +305,89 @@ impl InstanceArgs {
             let answer = client
                 .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
                 .await?;
-            answer.show(terminal, |_| format!("{action} is accepted\n"))
+            let is_misfit = !answer.refused() && answer.body["fits"] == false;
+            let code = answer.show(terminal, |body| match body["dryRun"] == true {
+                true => previewed(body),
+                false => format!("{action} is accepted\n"),
+            })?;
+            if let Some(with) = with
+                && answer.refused()
+                && let Some(state) = answer.body["rerunState"].as_str()
+            {
+                let command = with.instead(&self.id, state);
+                terminal.message(&format!("  = hint: this works: {command}"));
+            }
+            Ok(if is_misfit { 1 } else { code })
         })
+    }
+}
+
+/// The answer to a dry run.
+fn previewed(body: &Value) -> String {
+    let (id, operation) = (shown(&body["id"]), shown(&body["operation"]));
+    if body["fits"] != true {
+        let reason = shown(&body["reason"]);
+        return format!("{id}: {operation} is not possible: {reason}\n");
+    }
+    let changes = changed(&body["data"]);
+    format!("{id}: {operation} is possible; nothing has been done\n{changes}")
+}
+
+/// The changes in the data of an instance, one on a line.
+pub fn changed(data: &Value) -> String {
+    let mut text = String::new();
+    let changes = data["changes"].as_array();
+    for change in changes.into_iter().flatten() {
+        let path = match change["path"].as_str() {
+            Some("") | None => "(all)",
+            Some(path) => path,
+        };
+        let (before, after) = (change["before"].as_str(), change["after"].as_str());
+        let line = match (before, after) {
+            (None, after) => format!("  + {path}: {}\n", after.unwrap_or_default()),
+            (Some(before), None) => format!("  - {path}: {before}\n"),
+            (Some(before), Some(after)) => format!("  ~ {path}: {before} -> {after}\n"),
+        };
+        text.push_str(&line);
+    }
+    if changes.is_some_and(Vec::is_empty) {
+        text.push_str("  the data stays as it is\n");
+    }
+    if data["complete"] == false {
+        text.push_str("  (not all changes are shown)\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hint_is_a_command_that_a_shell_reads_back() {
+        let with = With {
+            data: Some("{\"name\": \"it's\"}".to_owned()),
+            context: None,
+            patch: None,
+            dry_run: false,
+            to_version: Some("2.0".to_owned()),
+        };
+        assert_eq!(
+            with.instead("2f6c", "Pay and check"),
+            r#"swirl rerun 2f6c --state 'Pay and check' --data '{"name": "it'\''s"}' --to-version 2.0"#
+        );
+    }
+
+    #[test]
+    fn a_preview_lists_the_changes() {
+        let body = json!({"id": "a", "operation": "retry", "dryRun": true, "fits": true, "data": {"complete": true,
+            "changes": [{"path": "/amount", "before": "0", "after": "7"}, {"path": "/coupon", "before": "1"},
+                {"path": "/new", "after": "{}"}]}});
+        insta::assert_snapshot!(previewed(&body), @r"
+        a: retry is possible; nothing has been done
+          ~ /amount: 0 -> 7
+          - /coupon: 1
+          + /new: {}
+        ");
     }
 }

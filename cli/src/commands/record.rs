@@ -14,6 +14,7 @@ use swirl_scenario::report::details;
 
 use super::validate::Read;
 use crate::client::{Answer, Client, Server};
+use crate::private;
 use crate::terminal::{Output, Terminal};
 
 /// The maximum number of instances in one recording, including sub-workflows and continuations.
@@ -79,13 +80,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             return write(&export, args, terminal);
         };
         let text = serde_json::to_string_pretty(&export)?;
-        std::fs::write(file, format!("{text}\n"))
-            .with_context(|| format!("{} cannot be written", file.display()))?;
+        private::write(file, &format!("{text}\n"))?;
         let count = export.instances.len();
         terminal.message(&format!(
             "{} has instance {id}, {count} in all",
             file.display()
         ));
+        say_what_was_cut(&export, terminal);
         Ok(0)
     })
 }
@@ -93,9 +94,13 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// # Errors
 /// The file cannot be read, or is not an export.
 pub fn read_export(file: &Path) -> anyhow::Result<Export> {
-    let content =
-        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
-    Export::parse(&content).with_context(|| file.display().to_string())
+    let content = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
+    let parsed = Export::parse(&content);
+    parsed.map_err(|error| {
+        let reason = record::printable(&error.to_string());
+        anyhow::anyhow!("{}: {reason}", file.display())
+    })
 }
 
 /// Requests an instance and those that it started from the server. The error gives the reason if the server refuses.
@@ -201,25 +206,35 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
     };
     let text = format::format(made.text.as_bytes()).unwrap_or_else(|_| made.text.clone());
     if let Some(out) = &args.out {
-        std::fs::write(out, &text)
-            .with_context(|| format!("{} cannot be written", out.display()))?;
+        private::write(out, &text)?;
     }
     match (terminal.output, &args.out) {
         (Output::Json, _) => terminal.result(&format!("{:#}\n", as_json(&made, &text)))?,
         (_, None) => terminal.result(&text)?,
-        (_, Some(out)) => terminal.message(&format!("{} is written", out.display())),
+        (_, Some(out)) => {
+            terminal.message(&format!("{} is written", out.display()));
+            say_what_was_cut(export, terminal);
+        }
     }
     for note in &made.notes {
-        terminal.message(&format!("note: {note}"));
+        terminal.message(&record::printable(&format!("note: {note}")));
     }
     if made.differences.is_empty() {
         return Ok(0);
     }
     let differences = details(&made.differences);
     terminal.message(&format!(
-        "error: the scenario does not pass: its run differs from what was recorded\n{differences}"
+        "error: the scenario does not pass: its run differs from what was recorded\n{}",
+        record::printable(&differences)
     ));
     Ok(1)
+}
+
+fn say_what_was_cut(export: &Export, terminal: &Terminal) {
+    terminal.message("note: only you can read this file");
+    for line in record::cut_out(&export.cut()).lines() {
+        terminal.message(&record::printable(&format!("note: {line}")));
+    }
 }
 
 /// Reports the facts that are missing in a history, with exit code 1.
@@ -228,10 +243,10 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
 /// Any other error.
 pub fn missing(error: RecordError, terminal: &Terminal) -> anyhow::Result<u8> {
     let RecordError::Missing(reasons) = error else {
-        return Err(error.into());
+        return Err(anyhow::anyhow!(record::printable(&error.to_string())));
     };
     for reason in &reasons {
-        terminal.message(&format!("error: {reason}"));
+        terminal.message(&record::printable(&format!("error: {reason}")));
     }
     Ok(1)
 }

@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
 
-    /// The input, a JSON object: as it is, '@FILE', or '-' for stdin.
+    /// The input, a JSON object or, for DSL 1.0, any JSON value: as it is, '@FILE', or '-' for stdin.
     #[arg(long, short, default_value = "{}", value_name = "JSON")]
     pub input: String,
 
@@ -70,6 +70,10 @@ pub struct Args {
     /// The folder in which the instance is kept, so that it outlives this process.
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
+
+    /// If the store is damaged, go on with what can be read, and say what is gone. The damaged files are kept.
+    #[arg(long, requires = "store")]
+    pub accept_loss: bool,
 
     /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
@@ -110,7 +114,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let events = args
         .event
         .iter()
-        .map(read_event)
+        .map(|file| read_event(file))
         .collect::<anyhow::Result<Vec<_>>>()?;
     // Only the outcome and what the workflow itself logs are shown, unless SWIRL_LOG says otherwise.
     let filter = format!("off,{SYSOUT_TARGET}=trace");
@@ -122,8 +126,9 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     runtime.block_on(run_one(args, terminal, input, events))
 }
 
-fn read_event(file: &PathBuf) -> anyhow::Result<CloudEvent> {
-    let text = std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+fn read_event(file: &Path) -> anyhow::Result<CloudEvent> {
+    let text = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("{} doesn't contain a CloudEvent in JSON", file.display()))
 }
@@ -140,7 +145,10 @@ async fn run_one(
     loader.secrets = secrets.clone();
     let mut node = Node::new(
         args.store.as_deref(),
-        args.limits.options(),
+        swirl_embedded::Options {
+            accept_loss: args.accept_loss,
+            ..args.limits.options()
+        },
         loader.lower(),
         loader.caller.clone(),
         secrets,
@@ -261,8 +269,8 @@ pub(super) fn load(
     file: &Path,
     colour: bool,
 ) -> anyhow::Result<Result<Loaded, String>> {
-    let document =
-        std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let document = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+        .with_context(|| format!("{} cannot be read", file.display()))?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
     let name = file.display().to_string();

@@ -62,7 +62,7 @@ struct ScheduleArgs {
 
 #[derive(Debug, clap::Args)]
 struct Backfill {
-    /// The first instant, such as 2026-01-31T00:00:00Z.
+    /// The first instant, such as 2026-01-31T00:00:00Z or 2026-01-31 (its beginning in UTC).
     #[arg(long, value_name = "INSTANT")]
     from: String,
 

@@ -42,7 +42,7 @@ pub struct Args {
 }
 
 /// The editions by their names on the command line.
-const NAMES: [(&str, Edition); 9] = [
+const NAMES: [(&str, Edition); 10] = [
     ("0.1-early", Edition::V0_1Early),
     ("0.1-draft", Edition::V0_1),
     ("0.1", Edition::V0_1Release),
@@ -52,6 +52,7 @@ const NAMES: [(&str, Edition); 9] = [
     ("0.7", Edition::V0_7),
     ("0.8", Edition::V0_8),
     ("0.9", Edition::V0_9),
+    ("1.0", Edition::V1_0),
 ];
 
 /// A description of an edition whose name alone isn't clear.
@@ -62,6 +63,7 @@ fn about(edition: Edition) -> &'static str {
         Edition::V0_1Release => "the release of 0.1, April 2020",
         Edition::Tasks => "the draft with tasks, May 2020",
         Edition::V0_5 => "November 2020",
+        Edition::V1_0 => "DSL 1.0",
         Edition::V0_6 | Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "the release",
     }
 }

@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(value_name = "WORKFLOW")]
     workflow: String,
 
-    /// The input, a JSON object: as it is, '@FILE', or '-' for stdin.
+    /// The input, a JSON object or, for DSL 1.0, any JSON value: as it is, '@FILE', or '-' for stdin.
     #[arg(long, short, default_value = "{}", value_name = "JSON")]
     input: String,
 

@@ -4,24 +4,23 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use swirl_authoring::lint;
+use swirl_authoring::{lint, sonataflow};
 use swirl_deployment::fetch;
 use swirl_deployment::{GivenOr, Loader, Locations, Missing, RESOURCE_BYTES_MAX};
 use swirl_embedded::SystemClock;
 use swirl_functions::types::{Checks, Settings as FunctionSettings};
 use swirl_ports::Clock;
 use swirl_scenario::discover;
+use swirl_spec::codes;
 use swirl_spec::diagnostic::{Code, Diagnostic, Severity};
 use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
 use swirl_spec::{Options, Reading};
 
 use crate::arguments::{loader, secrets};
+use crate::definitions::{self, is_definition};
 use crate::functions::GivenArgs;
 use crate::terminal::{Output, Terminal};
-
-/// The file name endings by which definitions are found in folders.
-pub const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
 
 /// Checks definitions.
 ///
@@ -38,7 +37,7 @@ pub const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
 #[command(after_long_help = "\
 Examples:
   swirl validate order.sw.yaml
-  swirl validate workflows/                     # *.sw.yaml, *.sw.yml and *.sw.json, recursively
+  swirl validate workflows/                     # the definitions in it, recursively
   swirl validate --deny-warnings order.sw.yaml  # no loose forms, nothing unused
   swirl validate workflows/ --output sarif > findings.sarif")]
 pub struct Args {
@@ -79,7 +78,7 @@ impl Read {
     /// # Errors
     /// The file itself cannot be read.
     pub fn file(file: &Path) -> anyhow::Result<Read> {
-        Read::file_with(file, &[])
+        Read::file_as(file, &[], true)
     }
 
     /// The same with given documents, by URI.
@@ -87,13 +86,26 @@ impl Read {
     /// # Errors
     /// The file itself cannot be read.
     pub fn file_with(file: &Path, given: &[(String, String)]) -> anyhow::Result<Read> {
-        let document =
-            std::fs::read(file).with_context(|| format!("{} cannot be read", file.display()))?;
+        Read::file_as(file, given, false)
+    }
+
+    /// The same. `may_lack`: a document on the web that isn't there is only a warning, so the definition can't be run.
+    ///
+    /// # Errors
+    /// The file itself cannot be read.
+    pub fn file_as(
+        file: &Path,
+        given: &[(String, String)],
+        may_lack: bool,
+    ) -> anyhow::Result<Read> {
+        let document = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+            .with_context(|| format!("{} cannot be read", file.display()))?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
         let resources = GivenOr::new(given, files);
         let options = Options {
             now: Some(SystemClock.now()),
+            may_lack_documents: may_lack,
             ..Options::default()
         };
         let reading = swirl_spec::read(&document, &resources, &options);
@@ -109,7 +121,9 @@ impl Read {
 
     /// Checks the built-in operations.
     fn check_operations(&mut self) {
-        if let (Some(workflow), Some(root)) = (&self.reading.workflow, &self.reading.root) {
+        let partial = self.reading.partial.as_deref();
+        let workflow = self.reading.workflow.as_ref().or(partial);
+        if let (Some(workflow), Some(root)) = (workflow, &self.reading.root) {
             let found = Locations::new(root).built_in(workflow);
             self.reading.diagnostics.extend(found);
         }
@@ -133,7 +147,9 @@ impl Read {
 
     /// Loads the documents that describe the functions, and checks the calls against them.
     fn check_calls(&mut self, loader: &Loader, given: &[(String, String)]) {
-        let (Some(workflow), Some(root)) = (&self.reading.workflow, &self.reading.root) else {
+        let partial = self.reading.partial.as_deref();
+        let workflow = self.reading.workflow.as_ref().or(partial);
+        let (Some(workflow), Some(root)) = (workflow, &self.reading.root) else {
             return;
         };
         let folder = self.file.parent().unwrap_or(Path::new(""));
@@ -162,15 +178,15 @@ impl Read {
 /// Returns the definitions that these paths name, including those in folders. `trouble` gets the files that could not
 /// be read.
 pub(super) fn definitions(paths: &[PathBuf], trouble: &mut impl FnMut(String)) -> Vec<PathBuf> {
-    let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
     let mut files = Vec::new();
     for path in paths {
         let before = files.len();
-        match discover::collect(path, &mut files, &wanted) {
+        match discover::collect(path, &mut files, &is_definition) {
             Err(error) => trouble(error.to_string()),
             Ok(()) if files.len() == before => trouble(format!(
-                "{}: no definition is in this folder; their names end in .sw.yaml or .sw.json",
-                path.display()
+                "{}: no definition is in this folder; {}",
+                path.display(),
+                definitions::WHAT
             )),
             Ok(()) => {}
         }
@@ -200,7 +216,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut reads = Vec::new();
     let mut valid = true;
     for file in files {
-        match Read::file_with(&file, &given) {
+        match Read::file_as(&file, &given, true) {
             Ok(mut read) => {
                 read.check_operations();
                 read.check_unused();
@@ -255,7 +271,31 @@ pub fn human(read: &Read, colour: bool) -> String {
              {reason}\n"
         ));
     }
+    let unmarked = findings
+        .iter()
+        .filter(|finding| finding.code == codes::EXPRESSION_NOT_MARKED)
+        .count();
     text.push_str(&format!("{name}: {verdict} ({edition})\n"));
+    if unmarked > 0 {
+        let what = match unmarked {
+            1 => "1 text looks like an expression, and is sent as it is written".to_owned(),
+            count => {
+                format!("{count} texts look like expressions, and are sent as they are written")
+            }
+        };
+        text.push_str(&format!("{name}: ATTENTION: {what}\n"));
+    }
+    if let Ok(rewritten) = sonataflow::rewrite(&read.text)
+        && !rewritten.changes.is_empty()
+    {
+        let places = match rewritten.changes.len() {
+            1 => "1 place is".to_owned(),
+            count => format!("{count} places are"),
+        };
+        text.push_str(&format!(
+            "{name}: hint: {places} written as for SonataFlow, and rewritten by 'swirl migrate --from sonataflow {name}'\n"
+        ));
+    }
     text
 }
 

@@ -1,5 +1,6 @@
 //! The definitions of a folder. They are deployed once, and again when their files change.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use swirl_scenario::discover;
 use swirl_service::Deletion;
 
 use crate::client::findings;
-use crate::commands::validate::ENDINGS;
+use crate::definitions::is_definition;
 
 /// The interval at which the folder is scanned.
 const LOOK: Duration = Duration::from_secs(1);
@@ -26,6 +27,7 @@ pub struct Folder {
     api: Api,
     reader: DocumentReader,
     known: BTreeMap<PathBuf, Known>,
+    looked: Looked,
     /// The last problem with the folder itself.
     trouble: Option<String>,
 }
@@ -46,6 +48,24 @@ enum Again {
     InUse(usize),
 }
 
+/// The files that are no definitions, with their stamps, so that they are read once.
+#[derive(Default)]
+struct Looked(BTreeMap<PathBuf, Option<(SystemTime, u64)>>);
+
+impl Looked {
+    fn is_definition(&mut self, path: &Path) -> bool {
+        if self.0.get(path).is_some_and(|seen| *seen == stamp(path)) {
+            return false;
+        }
+        let found = is_definition(path);
+        match found {
+            true => self.0.remove(path),
+            false => self.0.insert(path.to_owned(), stamp(path)),
+        };
+        found
+    }
+}
+
 impl Folder {
     pub fn new(folder: &Path, api: Api, reader: DocumentReader) -> Folder {
         Folder {
@@ -53,6 +73,7 @@ impl Folder {
             api,
             reader,
             known: BTreeMap::new(),
+            looked: Looked::default(),
             trouble: None,
         }
     }
@@ -68,8 +89,13 @@ impl Folder {
     /// Deploys documents that are new or have changed, or were refused some time ago.
     pub async fn look(&mut self) {
         let mut files = Vec::new();
-        let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
-        let found = discover::collect(&self.folder, &mut files, &wanted);
+        let found = {
+            let (known, looked) = (&self.known, RefCell::new(&mut self.looked));
+            // A file that is being written isn't one that was removed.
+            let wanted =
+                |path: &Path| known.contains_key(path) || looked.borrow_mut().is_definition(path);
+            discover::collect(&self.folder, &mut files, &wanted)
+        };
         let trouble = found.err().map(|error| error.to_string());
         if trouble != self.trouble {
             if let Some(trouble) = &trouble {
@@ -166,7 +192,7 @@ impl Folder {
         before: Option<&Again>,
     ) -> (Option<DefinitionId>, Option<Again>) {
         let name = file.display().to_string();
-        let document = match std::fs::read_to_string(file) {
+        let document = match swirl_spec::files::read_text(file) {
             Ok(document) => document,
             Err(error) => {
                 tracing::error!("{name} cannot be read: {error}");

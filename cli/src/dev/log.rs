@@ -5,11 +5,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use swirl_model::event::HistoryEntry;
+use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_ports::{Filter, HistoryPart, InstanceQueries, Summary};
-use swirl_presentation::timeline;
+use swirl_presentation::Names;
+use swirl_presentation::timeline::{self, Told};
+use swirl_runtime::Registry;
 
 const LOOK: Duration = Duration::from_millis(250);
 /// A poll may take long if many instances run. The pause after it is at least this many times as long, so that the log
@@ -22,14 +24,26 @@ const FOLLOWED_MAX: usize = 100;
 
 pub struct Log {
     queries: Arc<dyn InstanceQueries>,
-    /// The number of logged history entries, and whether the instance had ended at that time.
-    printed: HashMap<InstanceId, (u64, bool)>,
+    registry: Arc<Registry>,
+    printed: HashMap<InstanceId, Printed>,
+}
+
+/// The logged part of a history.
+#[derive(Default)]
+struct Printed {
+    entries: u64,
+    /// The instance had ended at that time.
+    had_ended: bool,
+    /// The entries that say where branches belong.
+    forks: Vec<HistoryEntry>,
+    told: Told,
 }
 
 impl Log {
-    pub fn new(queries: Arc<dyn InstanceQueries>) -> Log {
+    pub fn new(queries: Arc<dyn InstanceQueries>, registry: Arc<Registry>) -> Log {
         Log {
             queries,
+            registry,
             printed: HashMap::new(),
         }
     }
@@ -41,8 +55,12 @@ impl Log {
             let id = &summary.header.id;
             let last = self.queries.history_page(id, HistoryPart::Last(1)).await;
             let known = last.map_or(0, |page| page.total);
-            self.printed
-                .insert(id.clone(), (known, summary.status.ended()));
+            let printed = Printed {
+                entries: known,
+                had_ended: summary.status.ended(),
+                ..Printed::default()
+            };
+            self.printed.insert(id.clone(), printed);
         }
         let running = found.iter().filter(|found| !found.status.ended()).count();
         if running > 0 {
@@ -69,26 +87,34 @@ impl Log {
             .retain(|id, _| found.iter().any(|found| found.header.id == *id));
         for summary in found.iter().rev() {
             let id = &summary.header.id;
-            let (mut known, had_ended) = self.printed.get(id).copied().unwrap_or_default();
+            let printed = self.printed.entry(id.clone()).or_default();
             let ended = summary.status.ended();
-            if had_ended && ended {
+            if printed.had_ended && ended {
                 continue;
             }
             loop {
                 let part = HistoryPart::After {
-                    known,
+                    known: printed.entries,
                     limit: ENTRIES,
                 };
                 let page = self.queries.history_page(id, part).await?;
                 if page.entries.is_empty() {
                     break;
                 }
-                known = page.before + page.entries.len() as u64;
+                printed.entries = page.before + page.entries.len() as u64;
+                let forks = page.entries.iter().filter(|entry| is_fork(entry));
+                printed.forks.extend(forks.cloned());
+                let definition = self.registry.get(&summary.header.definition).await.ok();
+                let mut names = definition.as_ref().map(|it| Names::new(&it.workflow));
+                if let Some(names) = &mut names {
+                    names.learn(&printed.forks);
+                }
                 for entry in &page.entries {
-                    write(summary, entry);
+                    let name = names.as_ref().and_then(|names| names.of(&entry.scope));
+                    write(summary, entry, name, &mut printed.told);
                 }
             }
-            self.printed.insert(id.clone(), (known, ended));
+            printed.had_ended = ended;
         }
         Ok(())
     }
@@ -115,9 +141,19 @@ impl Log {
     }
 }
 
-fn write(summary: &Summary, entry: &HistoryEntry) {
-    let value = serde_json::to_value(entry).unwrap_or_default();
-    let line = timeline::describe(&value);
+fn is_fork(entry: &HistoryEntry) -> bool {
+    matches!(entry.event, Event::Forked { .. })
+}
+
+fn write(summary: &Summary, entry: &HistoryEntry, name: Option<String>, told: &mut Told) {
+    let mut value = serde_json::to_value(entry).unwrap_or_default();
+    if let Some(name) = name {
+        value["place"] = name.into();
+    }
+    let line = told.describe(&value);
+    if line.repeats {
+        return;
+    }
     let (id, workflow) = (&summary.header.id, &summary.header.definition.workflow);
     let text = || format!("{workflow} {id} {}{}", line.place(), line.text);
     crate::logging::happened(entry.at, || match line.tone {

@@ -10,6 +10,7 @@ use swirl_spec::resource::FUNCTIONS_URI;
 use swirl_spec::source::{self, Limits};
 
 use super::mock::CONNECTOR;
+use super::tasks::unanswerable;
 
 /// A document and the files that it needs, for the API.
 pub struct Document {
@@ -23,7 +24,7 @@ pub fn plain(scenario: &Scenario, source: &WorkflowSource) -> Result<Document, R
     // A file is sent unchanged, because mistakes in it might be lost if it were read and written again.
     let text = match source {
         WorkflowSource::Inline(_) => value(source)?.to_string(),
-        WorkflowSource::Path(path) => std::fs::read_to_string(path)
+        WorkflowSource::Path(path) => swirl_spec::files::read_text(path)
             .map_err(|error| RunError::Unreadable(format!("{}: {error}", path.display())))?,
     };
     Ok(Document {
@@ -40,6 +41,18 @@ pub fn mocked(
     (workflow, edition): (&Workflow, Option<Edition>),
     resources: &[(String, String)],
 ) -> Result<Document, RunError> {
+    if workflow.tasks.is_some() {
+        if let Some(why) = unanswerable(workflow) {
+            return Err(RunError::Skipped(why.to_owned()));
+        }
+        let mut document = plain(scenario, source)?;
+        for (uri, content) in resources {
+            if document.resources.iter().all(|(known, _)| known != uri) {
+                document.resources.push((uri.clone(), content.clone()));
+            }
+        }
+        return Ok(document);
+    }
     let mut document = value(source)?;
     if workflow
         .functions
@@ -70,7 +83,7 @@ pub fn mocked(
     } else if edition >= Some(Edition::V0_5) || defines_operations(&document) {
         document["functions"] = Value::Array(functions);
     } else {
-        // An older edition: the names are looked up among the given functions (docs/language.md#decision-54).
+        // An older edition: the names are looked up among the given functions (docs/language.md#decision-103).
         if let Some(named) = document.get_mut("functions").and_then(Value::as_array_mut) {
             for function in named.iter_mut().filter_map(Value::as_object_mut) {
                 function.insert("type".to_owned(), json!("given"));
@@ -109,7 +122,8 @@ fn value(source: &WorkflowSource) -> Result<Value, RunError> {
         WorkflowSource::Path(path) => {
             let unreadable =
                 |reason: String| RunError::Unreadable(format!("{}: {reason}", path.display()));
-            let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+            let bytes = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
+                .map_err(|error| unreadable(error.to_string()))?;
             let node = source::parse(&bytes, &Limits::default())
                 .map_err(|error| unreadable(error.to_string()))?;
             Ok(Value::from(&node.to_data()))

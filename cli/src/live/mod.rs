@@ -13,6 +13,7 @@ mod plan;
 mod processes;
 mod runner;
 mod settings;
+mod tasks;
 
 pub use runner::ClusterRunner;
 pub use settings::Settings;

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use swirl_model::CloudEvent;
 use swirl_nats::Streams;
 use swirl_ports::{Filter, InstanceQueries};
-use swirl_scenario::run::observed;
+use swirl_scenario::run::{Places, observed};
 use swirl_scenario::{Observed, ObservedCall, RunError};
 
 use super::mock::Mock;
@@ -64,21 +64,37 @@ pub async fn observe(
     queries: &dyn InstanceQueries,
     mock: &Mock,
     produced: &Produced,
+    places: &Places,
 ) -> Result<Observed, RunError> {
     let failed = |error: swirl_ports::Error| RunError::Failed(error.to_string());
     let mut calls: BTreeMap<String, Vec<ObservedCall>> = BTreeMap::new();
     // Whether the last call with each key was open.
     let mut keys = HashMap::new();
+    // Requests for tokens name no instance: they belong to the call that follows, or else to the last one.
+    let (mut tokens, mut caller) = (Vec::new(), String::new());
     for call in mock.calls()? {
+        let is_request = call.request.is_some();
         // A repeat has the same key and isn't a separate call. A retry may have the same key too.
-        if keys.insert(call.key, call.open).unwrap_or(true) {
-            calls.entry(call.instance).or_default().push(ObservedCall {
-                function: call.function,
-                arguments: call.arguments,
-                at_ms: 0,
-            });
+        if !is_request && !keys.insert(call.key, call.open).unwrap_or(true) {
+            continue;
         }
+        let observed = ObservedCall {
+            function: call.function,
+            arguments: call.arguments,
+            at_ms: 0,
+            place: call.place,
+            request: call.request,
+        };
+        if call.instance.is_empty() {
+            tokens.push(observed);
+            continue;
+        }
+        caller.clone_from(&call.instance);
+        let own = calls.entry(call.instance).or_default();
+        own.append(&mut tokens);
+        own.push(observed);
     }
+    calls.entry(caller).or_default().append(&mut tokens);
     let mut produced = produced.by_instance();
     let filter = Filter {
         limit: 10_000,
@@ -94,13 +110,15 @@ pub async fn observe(
         };
         let history = queries.history(&header.id).await.map_err(failed)?;
         let id = header.id.as_str();
-        instances.push(observed(
+        let mut instance = observed(
             header,
             found.state,
             history,
             calls.remove(id).unwrap_or_default(),
             produced.remove(id).unwrap_or_default(),
-        ));
+        );
+        instance.take_tasks(places);
+        instances.push(instance);
     }
     Ok(Observed {
         instances,

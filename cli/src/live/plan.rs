@@ -93,7 +93,7 @@ impl Actor<'_> {
             Action::Suspend => "suspend",
             Action::Resume => "resume",
             Action::Retry => "retry",
-            Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } => {
+            Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } | Action::Patch { .. } => {
                 return Err(failed("a scenario cannot express this"));
             }
         };
@@ -111,17 +111,12 @@ impl Actor<'_> {
     }
 
     async fn find(&self, which: &Which) -> Result<Option<InstanceId>, RunError> {
-        let index = match which {
-            Which::Id(id) => return Ok(Some(InstanceId::new(id.as_str()))),
-            Which::Index(index) => *index,
-        };
         let filter = Filter {
             limit: 10_000,
             ..Filter::default()
         };
         let mut all = self.queries.list(&filter).await.map_err(failed)?;
         all.reverse();
-        let mut roots = all.iter().filter(|one| one.header.parent.is_none());
-        Ok(roots.nth(index).map(|found| found.header.id.clone()))
+        Ok(which.find(&all).map(|found| found.header.id.clone()))
     }
 }

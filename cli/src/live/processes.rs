@@ -29,6 +29,7 @@ impl Processes {
         settings: &Settings,
         namespace: &str,
         connector: &str,
+        servers: &str,
         secrets: &str,
     ) -> anyhow::Result<Processes> {
         let mut file = tempfile::Builder::new().suffix(".json").tempfile()?;
@@ -59,6 +60,9 @@ impl Processes {
                 "SWIRL_FUNCTIONS_CONNECTORS",
                 format!("{CONNECTOR}={connector}"),
             );
+            if !servers.is_empty() {
+                command.env("SWIRL_FUNCTIONS_SERVERS", servers);
+            }
             let mut child = command.spawn().context("a process cannot be started")?;
             let Some(stderr) = child.stderr.take() else {
                 bail!("a process has no output");

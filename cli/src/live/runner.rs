@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use swirl_engine::Definition;
+use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
 use swirl_redis::Redis;
 use swirl_scenario::answer::Answers;
+use swirl_scenario::expect::Wanted;
 use swirl_scenario::file::CLOCK_DEFAULT;
-use swirl_scenario::run::{VirtualRunner, plan, read_all};
+use swirl_scenario::run::{VirtualRunner, places_of, plan, read_all};
 use swirl_scenario::{Observed, ObservedCall, RunError, Runner, Scenario};
 use swirl_spec::Reading;
 use tokio::runtime::Runtime;
@@ -21,6 +23,7 @@ use super::observe::{Produced, observe};
 use super::plan::Actor;
 use super::processes::Processes;
 use super::settings::Settings;
+use super::tasks::{Callers, Hosts};
 use crate::client::{Client, Target};
 
 /// Scenarios that take longer in virtual time are skipped.
@@ -67,6 +70,9 @@ impl Runner for ClusterRunner {
         }
         // The run in virtual time determines how long the scenario takes and when it has ended.
         let imagined = VirtualRunner.run(scenario)?;
+        if wants_elapsed(scenario) && !imagined.instances.iter().all(|one| one.is_of_tasks) {
+            return Err(RunError::Skipped("it expects exact times".to_owned()));
+        }
         if imagined.stopped_ms > VIRTUAL_MAX_MS {
             let why = "it takes more than ten seconds of virtual time";
             return Err(RunError::Skipped(why.to_owned()));
@@ -81,20 +87,27 @@ impl Runner for ClusterRunner {
 
 /// The reason why a scenario cannot be run in real time.
 fn cannot(scenario: &Scenario) -> Option<&'static str> {
-    let expect = &scenario.expect;
-    let listed = expect.instances.iter().flatten();
-    let mut all = listed.chain([&expect.single]);
-    let exact = |wanted: &swirl_scenario::expect::Wanted| {
+    let exact = |wanted: &Wanted| {
         let calls = wanted.calls.iter().chain(&wanted.calls_unordered).flatten();
-        wanted.elapsed.is_some() || calls.into_iter().any(|call| call.at_ms.is_some())
+        calls.into_iter().any(|call| call.at_ms.is_some())
     };
-    if all.any(exact) {
-        return Some("it expects exact times");
+    if wanted(scenario).any(exact) {
+        return Some("it expects calls at exact times");
     }
     if Timestamp::parse(CLOCK_DEFAULT).is_ok_and(|clock| clock != scenario.clock) {
         return Some("it sets the clock");
     }
     None
+}
+
+fn wants_elapsed(scenario: &Scenario) -> bool {
+    wanted(scenario).any(|wanted| wanted.elapsed.is_some())
+}
+
+fn wanted(scenario: &Scenario) -> impl Iterator<Item = &Wanted> {
+    let expect = &scenario.expect;
+    let listed = expect.instances.iter().flatten();
+    listed.chain([&expect.single])
 }
 
 impl ClusterRunner {
@@ -105,21 +118,27 @@ impl ClusterRunner {
         readings: Vec<(String, Reading)>,
         namespace: &str,
     ) -> Result<Observed, RunError> {
-        let mock = Mock::new(Answers::new(&scenario.functions));
-        let address = mock.serve().await.map_err(failed)?;
-        let connector = format!("http://{address}/call");
-        let secrets = scenario.secrets.to_string();
-        let options = swirl_nats::Options::new(vec![self.settings.nats.clone()], "swirl test");
-        let nats = swirl_nats::connect(&options).await.map_err(failed)?;
-        let mut processes = Processes::start(&self.settings, namespace, &connector, &secrets)
-            .await
-            .map_err(failed)?;
         let options = swirl_redis::Options {
             namespace: namespace.to_owned(),
             shards: 4,
             ..swirl_redis::Options::single(&*self.settings.redis)
         };
         let redis = Redis::connect(options).await.map_err(failed)?;
+        let hosts = Hosts::of(imagined);
+        let callers = Callers::new(redis.clone(), &readings);
+        let answers = Answers::new(&scenario.functions);
+        let mock = Mock::new(answers, hosts.clone(), callers, imagined);
+        let address = format!("http://{}", mock.serve().await.map_err(failed)?);
+        let connector = format!("{address}/call");
+        let servers = hosts.servers(&address);
+        let places = places_of(&readings);
+        let secrets = scenario.secrets.to_string();
+        let options = swirl_nats::Options::new(vec![self.settings.nats.clone()], "swirl test");
+        let nats = swirl_nats::connect(&options).await.map_err(failed)?;
+        let mut processes =
+            Processes::start(&self.settings, namespace, &connector, &servers, &secrets)
+                .await
+                .map_err(failed)?;
         let server = processes.apis.first().cloned().unwrap_or_default();
         let api = Client::new(&Target::open(&server)).map_err(failed)?;
         let run = async {
@@ -141,7 +160,8 @@ impl ClusterRunner {
             };
             actor.carry_out(plan(scenario, &first)?).await?;
             let patience = self.settings.patience;
-            until_well(scenario, imagined, patience, &redis, &mock, &produced).await
+            let look = async || observe(&redis, &mock, &produced, &places).await;
+            until_well(scenario, imagined, patience, look).await
         };
         let result = run.await;
         let ended = processes.ended();
@@ -209,9 +229,7 @@ async fn until_well(
     scenario: &Scenario,
     imagined: &Observed,
     patience: Duration,
-    redis: &Redis,
-    mock: &Mock,
-    produced: &Produced,
+    look: impl AsyncFn() -> Result<Observed, RunError>,
 ) -> Result<Observed, RunError> {
     let virtual_ms = u64::try_from(imagined.stopped_ms).unwrap_or(0);
     // Events that never happen in virtual time must not happen here either. This is how long to wait for them.
@@ -223,14 +241,14 @@ async fn until_well(
     let begun = Instant::now();
     let until = begun + Duration::from_millis(virtual_ms) + patience;
     loop {
-        let mut seen = observe(redis, mock, produced).await?;
-        in_order(&mut seen, imagined);
+        let mut seen = look().await?;
+        as_imagined(&mut seen, imagined);
         let well = scenario.expect.check(&seen).is_empty()
             && seen.instances.len() == imagined.instances.len();
         if well && begun.elapsed() >= least {
             sleep(SETTLE).await;
-            let mut again = observe(redis, mock, produced).await?;
-            in_order(&mut again, imagined);
+            let mut again = look().await?;
+            as_imagined(&mut again, imagined);
             if scenario.expect.check(&again).is_empty() {
                 return Ok(again);
             }
@@ -242,13 +260,27 @@ async fn until_well(
     }
 }
 
-/// Calls at the same virtual instant are in the order of branches and iterations (docs/language.md#decision-71). In
-/// real time they come in any order, so they are sorted into that order if they are the same calls.
-fn in_order(seen: &mut Observed, imagined: &Observed) {
+/// Takes away what real time adds: calls and tasks at the same virtual instant come in any order, and an instance takes
+/// longer. Calls are sorted into the order of branches and iterations (docs/language.md#decision-71) if they are the same.
+fn as_imagined(seen: &mut Observed, imagined: &Observed) {
     // The API's answers to starts and operators' actions are checked where those are sent.
     seen.refused_starts.clone_from(&imagined.refused_starts);
     seen.idle.clone_from(&imagined.idle);
     for (seen, imagined) in seen.instances.iter_mut().zip(&imagined.instances) {
+        // No timer fires early.
+        if seen.elapsed_ms >= imagined.elapsed_ms && imagined.elapsed_ms.is_some() {
+            seen.elapsed_ms = imagined.elapsed_ms;
+        }
+        let is_forked = |entry: &HistoryEntry| matches!(entry.event, Event::Forked { .. });
+        let sorted = |tasks: &[(String, String)]| {
+            let mut tasks = tasks.to_vec();
+            tasks.sort();
+            tasks
+        };
+        if imagined.history.iter().any(is_forked) && sorted(&seen.tasks) == sorted(&imagined.tasks)
+        {
+            seen.tasks.clone_from(&imagined.tasks);
+        }
         if seen.calls.len() != imagined.calls.len() {
             continue;
         }
@@ -256,18 +288,27 @@ fn in_order(seen: &mut Observed, imagined: &Observed) {
         for same in imagined.calls.chunk_by(|a, b| a.at_ms == b.at_ms) {
             let slice = &mut seen.calls[from..from + same.len()];
             from += same.len();
-            let mut left: Vec<&ObservedCall> = slice.iter().collect();
-            let is_same = same.iter().all(|wanted| {
-                let found = left.iter().position(|call| {
-                    call.function == wanted.function && call.arguments == wanted.arguments
-                });
-                found.map(|found| left.swap_remove(found)).is_some()
+            let mut left = slice.to_vec();
+            let ordered = same.iter().map(|wanted| {
+                let found = left.iter().position(|call| is_same(call, wanted));
+                found.map(|found| left.swap_remove(found))
             });
-            if is_same {
-                slice.clone_from_slice(same);
+            if let Some(ordered) = ordered.collect::<Option<Vec<_>>>() {
+                slice.clone_from_slice(&ordered);
             }
         }
     }
+}
+
+fn is_same(call: &ObservedCall, wanted: &ObservedCall) -> bool {
+    let request = match (&call.request, &wanted.request) {
+        (Some(call), Some(wanted)) => {
+            (&call.method, &call.uri, &call.query, &call.body)
+                == (&wanted.method, &wanted.uri, &wanted.query, &wanted.body)
+        }
+        (call, wanted) => call.is_some() == wanted.is_some(),
+    };
+    request && call.function == wanted.function && call.arguments == wanted.arguments
 }
 
 /// Removes everything that belongs to the scenario from the servers. Leftovers do no harm.

@@ -16,6 +16,7 @@ async fn pages_from_permitted_origins_may_use_the_api() {
     let folder = tempfile::tempdir().unwrap();
     let mut named = command(folder.path());
     named.args(["--cors-origin", PAGE, "--cors-origin", OTHER]);
+    named.args(["--webhook-origin", "eventgrid.azure.net"]);
     let dev = Dev::of(named).await;
     for origin in [PAGE, OTHER] {
         // A browser's preflight request before a page may send JSON.
@@ -47,6 +48,7 @@ async fn pages_from_permitted_origins_may_use_the_api() {
         assert!(!answer.headers.contains_key("access-control-allow-origin"));
         answer.refused(403, "foreign-origin");
     }
+    handshakes(&dev).await;
     dev.kill();
 
     // A name with a path or without a scheme is not an origin.
@@ -57,4 +59,23 @@ async fn pages_from_permitted_origins_may_use_the_api() {
             .unwrap();
         assert_eq!(output.status.code(), Some(2), "{bad}");
     }
+}
+
+/// Some senders of webhooks only deliver events to receivers that agree to it.
+async fn handshakes(dev: &Dev) {
+    const EVENTS: &str = "/api/v1/events";
+    let ask = async |headers: &[(&str, &str)]| dev.send(Method::OPTIONS, EVENTS, headers, "").await;
+    let origin = ("webhook-request-origin", "EventGrid.azure.net");
+    let answer = ask(&[origin, ("webhook-request-rate", "120")]).await;
+    assert_eq!(answer.status, 200, "{answer:#?}");
+    assert_eq!(answer.headers["webhook-allowed-origin"], origin.1);
+    assert_eq!(answer.headers["webhook-allowed-rate"], "120");
+    assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
+    assert_eq!(ask(&[origin]).await.headers["webhook-allowed-rate"], "*");
+    let other = ask(&[("webhook-request-origin", "example.org")]).await;
+    assert!(!other.headers.contains_key("webhook-allowed-origin"));
+    other.refused(403, "webhook-refused");
+    let plain = ask(&[]).await;
+    assert!(!plain.headers.contains_key("webhook-allowed-origin"));
+    assert_eq!(plain.status, 200, "{plain:#?}");
 }

@@ -106,25 +106,22 @@ async fn one_trace_over_processes_events_and_calls() {
     assert_eq!(by_id.len(), own.len(), "no span comes twice");
     let mut tree: Vec<String> = by_id.values().map(|span| path(span, &by_id)).collect();
     tree.sort();
-    let (fork, branch) = (
-        "start order/state All/fork",
-        "start order/state All/fork/branch",
-    );
-    let call = |name: &str| format!("{branch}/action {name}/call meet");
+    let fork = "start order/state All/fork";
+    let branch = |name: &str, more: &str| format!("{fork}/branch {name}{more}");
     let expected = [
         "start order",
         "start order/state All",
         fork,
-        branch,
-        branch,
-        branch,
-        &format!("{branch}/action ask"),
-        &format!("{branch}/action ask/publish Asked"),
-        &format!("{branch}/action ask/receive Paid"),
-        &format!("{branch}/action left"),
-        &call("left"),
-        &format!("{branch}/action right"),
-        &call("right"),
+        &branch("left", ""),
+        &branch("left", "/action left"),
+        &branch("left", "/action left/call meet"),
+        &branch("pay", ""),
+        &branch("pay", "/action ask"),
+        &branch("pay", "/action ask/publish Asked"),
+        &branch("pay", "/action ask/receive Paid"),
+        &branch("right", ""),
+        &branch("right", "/action right"),
+        &branch("right", "/action right/call meet"),
         "start order/workflow order",
     ];
     assert_eq!(tree, expected);

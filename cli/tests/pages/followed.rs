@@ -39,6 +39,19 @@ fn assert_followed(page: &str, files: usize, commands: usize) -> tempfile::TempD
 #[test]
 fn every_step_of_the_tutorial_works() {
     assert_followed(include_str!("../../../docs/tutorial.md"), 8, 7);
+    assert_followed(include_str!("../../../docs/tutorial-0.8.md"), 8, 7);
+}
+
+#[test]
+fn every_task_has_a_working_document() {
+    let page = include_str!("../../../docs/tasks.md");
+    assert_followed(page, 18, 8);
+    for task in [
+        "call", "do", "emit", "for", "fork", "listen", "raise", "run", "set", "switch", "try",
+        "wait",
+    ] {
+        assert!(page.contains(&format!("`{task}")), "{task}");
+    }
 }
 
 #[test]

@@ -15,7 +15,8 @@ use crate::words::{deed, short};
 /// How many are on a page.
 const PAGE: &str = "100";
 
-const ACTIONS: [&str; 22] = [
+const ACTIONS: [&str; 23] = [
+    "activate",
     "batch",
     "batch-pause",
     "batch-resume",

@@ -31,8 +31,10 @@ struct Index {
 struct Page {
     shell: Shell,
     batch: Batch,
-    /// The instances by the status that they have now, if any were acted on.
-    now: Vec<(String, u64)>,
+    /// The instances by what has become of them, if any were acted on.
+    now: Vec<(&'static str, u64)>,
+    /// Some are still at work.
+    pending: u64,
     /// All were counted.
     now_complete: bool,
     outcome: String,
@@ -98,6 +100,8 @@ struct Sample {
     pill: Pill,
     started: String,
     error: String,
+    /// What would change in its data.
+    changes: Vec<String>,
 }
 
 struct Misfit {
@@ -113,6 +117,7 @@ struct Asked {
     query: String,
     result: String,
     state: String,
+    patch: String,
     version: String,
     reason: String,
     rate: String,
@@ -146,12 +151,15 @@ fn batch(row: &Value) -> Batch {
     );
     let refusals = row["refusals"].as_object().into_iter().flatten();
     let refusals = refusals.map(|(code, count)| (code.clone(), count.as_u64().unwrap_or_default()));
-    let option = match row.get("result") {
+    let mut option = match row.get("result") {
         Some(result) => format!("with the result {result}"),
         None if row["state"].is_string() => format!("“{}”", text(row, "state")),
         None if row["version"].is_string() => text(row, "version"),
         None => String::new(),
     };
+    if row["patch"].is_string() {
+        option = format!("{option} with {}", text(row, "patch"));
+    }
     Batch {
         short: short(&id),
         path: segment(&id),
@@ -162,7 +170,7 @@ fn batch(row: &Value) -> Batch {
         reason: text(row, "reason"),
         by: text(row, "by"),
         rate: number(row, "rate"),
-        pill: batch_status(&text(row, "status")),
+        pill: batch_status(row),
         created: text(row, "createdAt"),
         ended: text(row, "endedAt"),
         matched: number(row, "matched"),
@@ -238,30 +246,40 @@ pub async fn show(
         query.append_pair("after", next);
         format!("/console/batches/{}?{}", segment(&id), query.finish())
     });
-    let words = [
-        "running",
-        "completed",
-        "faulted",
-        "cancelled",
-        "terminated",
-        "gone",
-    ];
     let afterwards = &found["afterwards"];
-    let now = words.map(|word| (word.to_owned(), number(afterwards, word)));
+    let pending = number(afterwards, "pending");
+    let now = became(afterwards);
     let batch = batch(&found);
     let shell = shell.with_done(done.done.as_deref());
     page(&Page {
-        shell: match look.after.is_empty() && batch.ended.is_empty() {
+        shell: match look.after.is_empty() && (batch.ended.is_empty() || pending > 0) {
             true => shell.with_news(),
             false => shell,
         },
         batch,
+        pending,
         now: now.into_iter().filter(|(_, count)| *count > 0).collect(),
         now_complete: afterwards["complete"] == true,
         outcome: look.outcome,
         rows: list(&results, "results").iter().map(row).collect(),
         next: next.unwrap_or_default(),
     })
+}
+
+/// What has become of the instances that were acted on.
+fn became(afterwards: &Value) -> [(&'static str, u64); 8] {
+    let count = |name: &str| number(afterwards, name);
+    let (waiting, again) = (count("waiting"), count("failedAgain"));
+    [
+        ("completed", count("completed")),
+        ("running", count("running").saturating_sub(waiting)),
+        ("waiting", waiting),
+        ("failed again", again),
+        ("faulted", count("faulted").saturating_sub(again)),
+        ("cancelled", count("cancelled")),
+        ("terminated", count("terminated")),
+        ("removed", count("gone")),
+    ]
 }
 
 fn row(row: &Value) -> Row {
@@ -291,6 +309,7 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
         },
         result: field("result"),
         state: field("state"),
+        patch: field("patch"),
         version: field("version"),
         reason: field("reason"),
         rate: field("rate"),
@@ -353,6 +372,9 @@ impl Asked {
         if self.operation == "rerun" {
             body["state"] = json!(self.state);
         }
+        if !self.patch.is_empty() {
+            body["patch"] = json!(self.patch);
+        }
         if self.operation == "migrate" {
             body["version"] = json!(self.version);
         }
@@ -389,6 +411,16 @@ fn sample(row: &Value) -> Sample {
             Value::Null => String::new(),
             error => swirl_presentation::timeline::error(error),
         },
+        changes: list(&row["data"], "changes").iter().map(change).collect(),
+    }
+}
+
+fn change(row: &Value) -> String {
+    let path = text(row, "path");
+    match (row["before"].as_str(), row["after"].as_str()) {
+        (Some(before), Some(after)) => format!("{path}: {before} → {after}"),
+        (Some(before), None) => format!("{path}: {before} is removed"),
+        (None, after) => format!("{path}: {} is added", after.unwrap_or_default()),
     }
 }
 

@@ -30,6 +30,8 @@ struct Received {
     id: String,
     source: String,
     kind: String,
+    outcome: String,
+    via: String,
     duplicate: bool,
     kept: bool,
     /// With a word before each.
@@ -48,6 +50,7 @@ struct Explained {
     starts: Vec<String>,
     takers: Vec<Taker>,
     misses: Vec<Miss>,
+    unknown: String,
     kept: bool,
     complete: bool,
     seen: String,
@@ -135,6 +138,8 @@ fn received(event: &Value) -> Received {
         id: text(event, "id"),
         source: text(event, "source"),
         kind: text(event, "type"),
+        outcome: text(event, "outcome"),
+        via: text(event, "via"),
         duplicate: event["duplicate"] == true,
         kept: event["kept"] == true,
         reached,
@@ -161,7 +166,10 @@ fn explained(body: &Value) -> Explained {
         Miss {
             who: match instance.is_empty() {
                 true => format!("{} starts nothing", of(row)),
-                false => format!("{} of {}", short(&instance), of(row)),
+                false => match row["others"].as_u64().unwrap_or_default() {
+                    0 => format!("{} of {}", short(&instance), of(row)),
+                    others => format!("{} and {others} others of {}", short(&instance), of(row)),
+                },
             },
             path: segment(&instance),
             why: list(row, "why")
@@ -177,6 +185,7 @@ fn explained(body: &Value) -> Explained {
         starts: starts.collect(),
         takers: takers.collect(),
         misses: misses.collect(),
+        unknown: text(body, "unknownType"),
         kept: body["kept"] == true,
         complete: body["complete"] == true,
         seen: text(body, "instancesSeen"),

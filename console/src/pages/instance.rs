@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::time::Timestamp;
-use swirl_presentation::timeline::{Tone, describe, error};
+use swirl_presentation::timeline::{Told, Tone, describe, error};
 
 use super::changes::{self, Comparison};
 use crate::answer::{Answer, Failure, go_to, list, page, text};
@@ -38,6 +38,8 @@ struct Page {
     definition_path: String,
     key: String,
     pill: Pill,
+    /// The instant for which a schedule started it.
+    scheduled: String,
     started: String,
     ended: String,
     took: String,
@@ -59,6 +61,8 @@ struct Page {
     back: Option<Back>,
     may: May,
     states: Vec<String>,
+    /// The state whose branch failed: other data has an effect only if it is run again. Empty if none did.
+    branched: String,
     /// The data of the main flow, if it may be edited now and is small enough for a form; otherwise empty.
     editable: String,
 }
@@ -165,6 +169,7 @@ pub async fn show(
         _ => shell,
     };
     let shell = shell.with_done(look.done.as_deref());
+    let mut told = Told::default();
     page(&Page {
         may: May {
             cancel: runs,
@@ -174,6 +179,10 @@ pub async fn show(
             start_another: has_ended,
         },
         states: states(&history),
+        branched: match pill.class {
+            "faulted" => branched(all_places),
+            _ => String::new(),
+        },
         editable: match pill.class {
             "faulted" => editable(all_places).unwrap_or_default(),
             _ => String::new(),
@@ -193,13 +202,14 @@ pub async fn show(
         lines: list(&history, "entries")
             .iter()
             .enumerate()
-            .map(|(index, entry)| line(first + index + 1, entry))
+            .map(|(index, entry)| line(first + index + 1, entry, &mut told))
             .collect(),
         earlier: (first > 0).then(|| first.saturating_sub(LINES)),
         later: (first + shown < look.at.unwrap_or(total)).then_some(first + shown),
         first: first + 1,
         total,
         took: lasted(&found, now),
+        scheduled: text(&found, "scheduledAt"),
         started: text(&found, "startedAt"),
         ended: text(&found, "endedAt"),
         key: match text(&found, "key") {
@@ -262,16 +272,24 @@ fn place(place: &Value) -> Place {
         at: text(one, "due"),
         told: timer(&text(one, "kind")),
     });
-    let scope = text(place, "scope");
     Place {
         sentence: doing(place),
-        scope: if scope == "r" { String::new() } else { scope },
+        scope: branch(place),
         awaited: awaited(place),
         timers: timers.collect(),
         error: match &place["error"] {
             Value::Null => String::new(),
             found => error(found),
         },
+    }
+}
+
+/// The name of a branch, or its id if it has none; empty for the main flow.
+fn branch(place: &Value) -> String {
+    match (place["name"].as_str(), place["scope"].as_str()) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some("r") | None) => String::new(),
+        (None, Some(scope)) => scope.to_owned(),
     }
 }
 
@@ -305,9 +323,9 @@ fn data(found: &Value, places: &[Value]) -> Vec<Tree> {
         add("Output".to_owned(), output, true);
     }
     for place in places.iter().take(PLACES_MAX) {
-        let title = match text(place, "scope").as_str() {
-            "r" => "State data".to_owned(),
-            scope => format!("State data of branch {scope}"),
+        let title = match branch(place).as_str() {
+            "" => "State data".to_owned(),
+            branch => format!("State data of {branch}"),
         };
         if let Some(data) = place.get("data") {
             add(title, data, all_open(places));
@@ -330,8 +348,8 @@ fn all_open(places: &[Value]) -> bool {
     places.len() == 1
 }
 
-fn line(number: usize, entry: &Value) -> Line {
-    let described = describe(entry);
+fn line(number: usize, entry: &Value, told: &mut Told) -> Line {
+    let described = told.describe(entry);
     Line {
         number,
         at: text(entry, "at"),
@@ -355,6 +373,13 @@ fn editable(places: &[Value]) -> Option<String> {
     let root = places.iter().find(|place| place["scope"] == "r")?;
     let text = format!("{:#}", root.get("data")?);
     (text.len() <= EDITED_BYTES_MAX).then_some(text)
+}
+
+/// The state of the main flow, if it waited for branches.
+fn branched(places: &[Value]) -> String {
+    let root = places.iter().find(|place| place["scope"] == "r");
+    let root = root.filter(|root| root["branches"].is_number());
+    root.map(|root| text(root, "state")).unwrap_or_default()
 }
 
 /// The names of states that the main path has been in, to which it can be sent back.

@@ -31,7 +31,7 @@ pub async fn begin(
     };
     let callback = match provider.callback() {
         Some(callback) => callback.to_owned(),
-        None => format!("{}{CALLBACK}", origin(&console, &headers)?),
+        None => format!("{}{}{CALLBACK}", origin(&console, &headers)?, console.base),
     };
     let flow = Flow {
         state: draw()?,

@@ -119,18 +119,17 @@ async fn at_provider(
     headers: &HeaderMap,
     ended: Option<Ended>,
 ) -> Option<Onwards> {
-    let ended = ended.filter(|ended| ended.is_of_provider)?;
+    ended.filter(|ended| ended.is_of_provider)?;
     let provider = console.provider.as_ref()?;
     // As registered, if it is configured.
-    let origin = match provider.callback() {
-        Some(callback) => url::Url::parse(callback)
-            .ok()?
-            .origin()
-            .ascii_serialization(),
-        None => origin(console, headers).ok()?,
+    let back = match provider.callback() {
+        Some(callback) => callback.strip_suffix("/callback")?.to_owned(),
+        None => {
+            let origin = origin(console, headers).ok()?;
+            format!("{origin}{}/console/sign-in", console.base)
+        }
     };
-    let back = format!("{origin}/console/sign-in");
-    let to = provider.end(ended.hint.as_deref(), &back).await?;
+    let to = provider.end(&back).await?;
     Some(Onwards {
         title: "You are signed out of Swirl",
         link: format!("Sign out of {} as well", provider.name()),

@@ -26,6 +26,15 @@ pub struct Access {
     guard: Option<Guard>,
 }
 
+/// Where a request comes from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Sender {
+    /// The address, if it is known.
+    pub peer: Option<IpAddr>,
+    /// A session of the console sends the request.
+    pub is_console: bool,
+}
+
 struct Guard {
     tokens: Arc<Tokens>,
     oidc: Option<Arc<Oidc>>,
@@ -78,8 +87,7 @@ impl Access {
         &self.namespace
     }
 
-    /// Checks a request. `authorization` is the header of this name, if there is one; `peer` is the sender's address,
-    /// if it is known.
+    /// Checks a request. `authorization` is the header of this name, if there is one.
     ///
     /// # Errors
     /// The sender may not do this.
@@ -87,7 +95,7 @@ impl Access {
         &self,
         authorization: Option<&[u8]>,
         need: Need,
-        peer: Option<IpAddr>,
+        sender: Sender,
     ) -> Result<Caller, Denied> {
         let Some(guard) = self.guard.as_ref().filter(|_| need != Need::Nothing) else {
             return Ok(Caller {
@@ -95,7 +103,7 @@ impl Access {
                 roles: Vec::new(),
             });
         };
-        let identity = guard.identify(authorization, peer).await?;
+        let identity = guard.identify(authorization, sender).await?;
         if let Some(namespaces) = &identity.namespaces
             && !namespaces.contains(&self.namespace)
         {
@@ -136,12 +144,12 @@ impl Guard {
     async fn identify(
         &self,
         authorization: Option<&[u8]>,
-        peer: Option<IpAddr>,
+        sender: Sender,
     ) -> Result<Identity, Denied> {
-        let now = Instant::now();
+        let (now, peer) = (Instant::now(), sender.peer);
         let wait = peer.and_then(|peer| self.refusals.wait(peer, now));
         let found = match bearer(authorization) {
-            Ok(token) => self.look_up(token, wait).await,
+            Ok(token) => self.look_up(token, wait, sender.is_console).await,
             Err(denied) => Err(denied),
         };
         match (found, wait, peer) {
@@ -154,7 +162,12 @@ impl Guard {
         }
     }
 
-    async fn look_up(&self, token: &str, wait: Option<Duration>) -> Result<Identity, Denied> {
+    async fn look_up(
+        &self,
+        token: &str,
+        wait: Option<Duration>,
+        is_console: bool,
+    ) -> Result<Identity, Denied> {
         if let Some(found) = self.tokens.find(token) {
             if found.expires.is_some_and(|at| at <= now()) {
                 return Err(Denied::Invalid("it has expired".to_owned()));
@@ -170,7 +183,7 @@ impl Guard {
                 if let Some(wait) = wait.filter(|_| !self.refusals.is_known(token)) {
                     return Err(Denied::TooMany(in_seconds(wait)));
                 }
-                let found = oidc.identify(token).await;
+                let found = oidc.identify(token, is_console).await;
                 if found.is_ok() {
                     self.refusals.was_good(token);
                 }
@@ -274,7 +287,7 @@ mod tests {
         ]);
         let ask = async |header: &str, need| {
             let header = Some(header.as_bytes());
-            access.authorize(header, need, None).await
+            access.authorize(header, need, Sender::default()).await
         };
         let seen = ask("Bearer see-secret", Need::Read).await.unwrap();
         assert_eq!(
@@ -304,9 +317,10 @@ mod tests {
             let refused = ask(header, Need::Read).await;
             assert!(matches!(refused, Err(Denied::Invalid(_))), "{header}");
         }
-        let missing = access.authorize(None, Need::Read, None).await;
+        let missing = access.authorize(None, Need::Read, Sender::default()).await;
         assert_eq!(missing, Err(Denied::Missing));
-        assert!(access.authorize(None, Need::Nothing, None).await.is_ok());
+        let free = access.authorize(None, Need::Nothing, Sender::default());
+        assert!(free.await.is_ok());
         let long = format!("Bearer {}", "x".repeat(TOKEN_BYTES_MAX));
         assert!(ask(&long, Need::Read).await.is_err());
     }
@@ -317,7 +331,11 @@ mod tests {
         let ask = async |header: &str, peer: &str| {
             let peer = Some(peer.parse().unwrap());
             let header = Some(header.as_bytes());
-            access.authorize(header, Need::Read, peer).await
+            let sender = Sender {
+                peer,
+                is_console: false,
+            };
+            access.authorize(header, Need::Read, sender).await
         };
         let wrong = ["Bearer x", "Bearer a.b.c", "Basic see-secret"];
         for header in wrong {
@@ -338,9 +356,10 @@ mod tests {
     #[tokio::test]
     async fn open_access_allows_everything() {
         let open = Access::open("default");
-        assert!(open.authorize(None, Need::Deploy, None).await.is_ok());
+        let any = open.authorize(None, Need::Deploy, Sender::default());
+        assert!(any.await.is_ok());
         assert!(
-            open.authorize(Some(b"Basic x"), Need::Deploy, None)
+            open.authorize(Some(b"Basic x"), Need::Deploy, Sender::default())
                 .await
                 .is_ok()
         );

@@ -13,7 +13,7 @@ mod refusals;
 mod tokens;
 
 pub use denied::Denied;
-pub use guard::Access;
+pub use guard::{Access, Sender};
 pub use identity::Caller;
 pub use oidc::{Fetch, KeySource, Oidc, OidcError, OidcSettings, SignInSettings};
 pub use refusals::REFUSED_MAX;

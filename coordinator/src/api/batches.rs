@@ -1,9 +1,7 @@
 //! `/batches`: one operation on all instances that match a query.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,24 +10,20 @@ use futures::{StreamExt, TryStreamExt, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::Data;
-use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
-use swirl_ports::{
-    Batch, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Counts, Filter, Summary,
-};
+use swirl_ports::{Batch, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 use swirl_service::{Audited, BatchLimits, Operation, RATE, RATE_MAX};
 
+use super::aftermath::Aftermath;
 use super::audit::audited;
 use super::operate::Asker;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters, located};
-use super::{Api, counts, listing, migrate, operate, paging};
+use super::request::{self, Parameters, Unread, located};
+use super::{Api, matching, operate, paging, trial};
 use crate::access::Caller;
 
 /// The largest body, in bytes.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// How many instances a dry run shows.
-const SAMPLE: usize = 10;
 /// How many instances of a batch a request examines in total, per read, and concurrently.
 const LOOKED_MAX: usize = 20_000;
 const LOOKED_AT_ONCE: u32 = 1_000;
@@ -42,6 +36,7 @@ struct BatchRequest {
     #[serde(default, deserialize_with = "nullable")]
     result: Option<Data>,
     state: Option<String>,
+    patch: Option<String>,
     version: Option<String>,
     query: String,
     reason: Option<String>,
@@ -59,10 +54,10 @@ pub async fn create(
     State(api): State<Api>,
     caller: Option<Extension<Caller>>,
     headers: HeaderMap,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
     let (store, limits) = store(&api)?;
-    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let bytes = request::text(body, BODY_BYTES_MAX).await?;
     let asked: BatchRequest = serde_json::from_slice(&bytes).map_err(|error| {
         let detail = format!(
             "the body must be {{\"operation\": \"retry\", \"query\": \"status = faulted\", \"dryRun\": true}}: {error}"
@@ -81,20 +76,16 @@ pub async fn create(
     if !dry_run && let Some(found) = store.batch(&order.id).await? {
         return repeated(&order, &found);
     }
-    let found = find(&api, &order.query, &operation, limits).await?;
+    let found = matching::find(&api, &order.query, limits).await?;
     order.matched = found.ids.len() as u32;
     if dry_run {
-        let mut shown = found.shown(&order);
-        if let Operation::Migrate(version) = &operation {
-            let tally = migrate::tally(&api, &found.ids, version).await?;
-            shown["version"] = json!(version);
-            shown["fit"] = json!(tally.fit);
-            shown["checked"] = json!(tally.checked);
-            shown["misfits"] = json!(tally.reasons());
-        }
-        return Ok(Json(shown).into_response());
+        let tally = trial::tally(&api, &found.ids, &operation, matching::SAMPLE).await?;
+        return Ok(Json(found.shown(&order, &tally)).into_response());
     }
-    if store.active_batches().await?.len() >= limits.active {
+    let creation = store
+        .create_batch(&order, &found.ids, limits.active)
+        .await?;
+    if creation == BatchCreation::TooMany {
         return Err(Problem::conflict(
             "too-many-batches",
             format!(
@@ -103,9 +94,8 @@ pub async fn create(
             ),
         ));
     }
-    let is_new = store.create_batch(&order, &found.ids).await?;
     let answered = stored(&*store, &order.id).await.map(|batch| answer(&batch));
-    if !is_new {
+    if creation == BatchCreation::Known {
         return answered;
     }
     let (by, operation) = (order.by.as_deref(), &*order.operation);
@@ -133,7 +123,11 @@ fn entry(action: &'static str, order: &BatchOrder, reason: Option<&str>) -> Audi
         .with("operation", &order.operation)
         .with("query", &order.query)
         .with("instances", order.matched);
-    for (name, value) in [("state", &order.state), ("version", &order.version)] {
+    for (name, value) in [
+        ("state", &order.state),
+        ("patch", &order.patch),
+        ("version", &order.version),
+    ] {
         if let Some(value) = value {
             entry = entry.with(name, value);
         }
@@ -173,6 +167,7 @@ fn order(
         operation: asked.operation,
         result: asked.result,
         state: asked.state,
+        patch: asked.patch,
         version: asked.version,
         query: asked.query,
         by,
@@ -200,115 +195,6 @@ fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
     Ok(answer(found))
 }
 
-/// All instances that match a query.
-#[derive(Default)]
-struct Found {
-    ids: Vec<InstanceId>,
-    known: HashSet<InstanceId>,
-    counts: Counts,
-    /// How many are in a state that allows the operation.
-    fit: u32,
-    sample: Vec<Summary>,
-    scanned: usize,
-}
-
-async fn find(
-    api: &Api,
-    query: &str,
-    operation: &Operation,
-    limits: BatchLimits,
-) -> Result<Found, Problem> {
-    let declared = listing::declared(api, query).await?;
-    let query = listing::parse(api, query, &declared)?;
-    let filter = Filter {
-        limit: 1,
-        examined_max: limits.examined,
-        ..query.filter(&declared)
-    };
-    let found: Mutex<Found> = Mutex::default();
-    // Only one row is returned, to end the search when there are too many.
-    let keep = |row: &Summary| {
-        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-        query.matches(row) && {
-            found.add(row, operation);
-            found.ids.len() > limits.instances
-        }
-    };
-    let page = api.queries.page(&filter, &keep).await?;
-    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    found.scanned = page.examined;
-    if found.ids.len() > limits.instances {
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "too-many-instances",
-            format!(
-                "more than {} instances match: narrow the query, for example with 'started'",
-                limits.instances
-            ),
-        ));
-    }
-    if page.next.is_some() {
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "query-too-broad",
-            format!(
-                "{} instances were examined, and there are more: narrow the query with a status, a workflow, \
-                 'started > ...' or a search attribute, which have indexes",
-                page.examined
-            ),
-        ));
-    }
-    Ok(found)
-}
-
-impl Found {
-    fn add(&mut self, row: &Summary, operation: &Operation) {
-        let id = &row.header.id;
-        // An instance whose status changes during the search may occur twice.
-        if !self.known.insert(id.clone()) {
-            return;
-        }
-        self.ids.push(id.clone());
-        *self.counts.of(row.status) += 1;
-        let hindered = match operation {
-            Operation::Act(action) => action.rejection_reason(row.status, row.suspended).is_some(),
-            Operation::Migrate(_) => row.status.ended() && row.status != Status::Faulted,
-            Operation::Remove => row.status == Status::Running,
-        };
-        self.fit += u32::from(!hindered);
-        if self.sample.len() < SAMPLE {
-            self.sample.push(row.clone());
-        }
-    }
-
-    fn shown(&self, order: &BatchOrder) -> Value {
-        let sample = self.sample.iter().map(|row| {
-            let mut shown = json!({
-                "id": row.header.id.as_str(),
-                "workflow": &*row.header.definition.workflow,
-                "version": row.header.version,
-                "status": row.status.as_str(),
-                "suspended": row.suspended,
-                "startedAt": format!("{:.3}", row.header.started_at),
-            });
-            if let Some(error) = &row.error {
-                shown["error"] = Value::from(&error.to_data());
-            }
-            shown
-        });
-        json!({
-            "dryRun": true,
-            "operation": order.operation,
-            "query": order.query,
-            "matched": order.matched,
-            "fit": self.fit,
-            "counts": counts::shown(self.counts),
-            "sample": sample.collect::<Vec<_>>(),
-            "scanned": self.scanned,
-        })
-    }
-}
-
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
@@ -326,9 +212,9 @@ pub async fn list(
     let mut all = store(&api)?.0.batches().await?;
     all.retain(|batch| after.as_ref().is_none_or(|after| place(batch) < *after));
     all.sort_by_key(|batch| std::cmp::Reverse(place(batch)));
-    let next = paging::cut(&mut all, limit, place);
+    let (rows, next) = paging::page(all, limit, place, shown);
     Ok(Json(json!({
-        "batches": all.iter().map(shown).collect::<Vec<_>>(),
+        "batches": rows,
         "complete": next.is_none(),
         "next": next,
     })))
@@ -355,28 +241,23 @@ pub async fn one(
     Ok(Json(view))
 }
 
-/// The current statuses of the instances that were processed.
+/// What has become of the instances that were processed.
 async fn afterwards(api: &Api, store: &dyn Batches, batch: &Batch) -> Result<Value, Problem> {
-    let (mut counts, mut counted, mut gone) = (Counts::default(), 0, 0);
+    let mut aftermath = Aftermath::default();
     let turns = batch.counts.all();
     let looked = turns.min(LOOKED_MAX as u32);
     for from in (0..looked).step_by(LOOKED_AT_ONCE as usize) {
         let limit = LOOKED_AT_ONCE.min(looked - from);
         let mut items = store.batch_items(&batch.order.id, from, limit).await?;
         items.retain(|item| item.outcome == Some(BatchOutcome::Done));
-        for item in with_status(api, items).await? {
-            counted += 1;
-            match item.1 {
-                Some(status) => *counts.of(status) += 1,
-                None => gone += 1,
-            }
+        for (item, status) in with_status(api, items).await? {
+            let operation = &batch.order.operation;
+            aftermath
+                .add(api, operation, &item.instance, status)
+                .await?;
         }
     }
-    let mut shown = counts::shown(counts);
-    shown["gone"] = json!(gone);
-    shown["counted"] = json!(counted);
-    shown["complete"] = json!(looked == turns);
-    Ok(shown)
+    Ok(aftermath.shown(looked == turns, batch.state.has_ended()))
 }
 
 async fn with_status(
@@ -553,6 +434,9 @@ fn shown(batch: &Batch) -> Value {
     }
     if let Some(state) = &order.state {
         shown["state"] = json!(state);
+    }
+    if let Some(patch) = &order.patch {
+        shown["patch"] = json!(patch);
     }
     if let Some(version) = &order.version {
         shown["version"] = json!(version);

@@ -122,7 +122,7 @@ impl Begun {
     }
 }
 
-fn shown(change: &Change) -> Value {
+pub(super) fn shown(change: &Change) -> Value {
     let mut shown = json!({"path": change.path, "kind": change.kind.as_str()});
     for (name, value) in [("before", &change.before), ("after", &change.after)] {
         if let Some(value) = value {
@@ -151,7 +151,11 @@ async fn last_entry(
         },
         None => HistoryPart::Last(1),
     };
-    let page = api.queries.history_page(id, part).await?;
+    let page = api
+        .queries
+        .history_page(id, part)
+        .await?
+        .at(api.service.clock.now());
     if let Some(at) = at
         && (at > page.total || page.before >= at)
     {
@@ -217,7 +221,11 @@ async fn search(api: &Api, id: &InstanceId, last: u64, scope: &ScopeId) -> Resul
                 known,
                 limit: usize::try_from(end - known).unwrap_or(usize::MAX),
             };
-            let page = api.queries.history_page(id, part).await?;
+            let page = api
+                .queries
+                .history_page(id, part)
+                .await?
+                .at(api.service.clock.now());
             if page.entries.is_empty() {
                 break;
             }

@@ -16,6 +16,10 @@ use crate::server::Peer;
 /// The pages to which the provider sends browsers back, after signing in and out.
 const RETURNS: [&str; 2] = ["/console/sign-in", "/console/sign-in/callback"];
 
+/// An extension of requests that the console sends, which no client outside of the process can set.
+#[derive(Clone)]
+pub(super) struct FromConsole;
+
 /// Whether a browser loads one of these pages as a whole, which changes nothing: it comes from another site, as
 /// opposed to all other requests to us.
 pub(super) fn is_return(request: &Request) -> bool {
@@ -34,7 +38,9 @@ pub(super) fn mount(routes: Router, api: &Api, secure: bool) -> Router {
     let stopping = api.clone();
     let is_stopping = Arc::new(move || stopping.is_stopping());
     let console = match Console::new(asked, secure, api.viewers_max, is_stopping) {
-        Ok(console) => console.with_provider(api.access.provider()),
+        Ok(console) => console
+            .with_provider(api.access.provider())
+            .below(api.base_path.clone()),
         Err(error) => {
             tracing::error!(error, "there is no console: random numbers are unavailable");
             return routes;
@@ -58,11 +64,12 @@ async fn pass_address(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Restores the visitor's address for the API, so that refused tokens count for that address.
+/// Restores the visitor's address for the API, so that refused tokens count for that address, and marks the request.
 async fn restore_address(mut request: Request, next: Next) -> Response {
     if let Some(CameFrom(peer)) = request.extensions().get().copied() {
         request.extensions_mut().insert(Peer(peer));
     }
+    request.extensions_mut().insert(FromConsole);
     next.run(request).await
 }
 

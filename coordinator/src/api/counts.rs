@@ -14,9 +14,9 @@ use super::listing;
 use super::problem::Problem;
 use super::request::Parameters;
 
-/// How many instances are examined to count the matches of a query, and how many workflows are listed.
+/// How many instances are examined to count the matches of a query, and how many workflows are counted at a time.
 const EXAMINED_MAX: usize = 100_000;
-const WORKFLOWS_MAX: usize = 1000;
+const AT_ONCE: usize = 1000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,16 +42,31 @@ async fn all(api: &Api) -> Result<Json<Value>, Problem> {
         .map(|one| one.id().workflow.clone())
         .collect();
     workflows.sort();
-    let complete = workflows.len() <= WORKFLOWS_MAX;
-    workflows.truncate(WORKFLOWS_MAX);
-    let (total, each) = api.queries.counts(&workflows).await?;
-    let each = workflows.iter().map(|name| name.to_string()).zip(each);
-    Ok(Json(answer(total, each, complete, None)))
+    let (mut total, mut each) = (Counts::default(), Vec::new());
+    for (part, names) in parts(&workflows).enumerate() {
+        let (all, counts) = api.queries.counts(names).await?;
+        // The first part has the instances of all workflows, as the others do.
+        if part == 0 {
+            total = all;
+        }
+        each.extend(names.iter().map(|name| name.to_string()).zip(counts));
+    }
+    Ok(Json(answer(total, each, true, None)))
+}
+
+/// At least one part, which may be empty.
+fn parts<T>(all: &[T]) -> impl Iterator<Item = &[T]> {
+    let first = &all[..all.len().min(AT_ONCE)];
+    std::iter::once(first).chain(all[first.len()..].chunks(AT_ONCE))
 }
 
 async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
     let declared = listing::declared(api, text).await?;
     let query = listing::parse(api, text, &declared)?;
+    if query.waiting() {
+        let detail = "waiting instances can be listed, but not counted: use status = running";
+        return Err(Problem::bad_request("invalid-search", detail));
+    }
     let filter = Filter {
         limit: 1,
         examined_max: EXAMINED_MAX,
@@ -104,4 +119,18 @@ pub(super) fn shown(counts: Counts) -> Value {
         "cancelled": counts.cancelled,
         "terminated": counts.terminated,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workflows_are_counted_in_parts_without_a_limit() {
+        let all: Vec<usize> = (0..2 * AT_ONCE + 1).collect();
+        let lengths: Vec<usize> = parts(&all).map(<[usize]>::len).collect();
+        assert_eq!(lengths, [AT_ONCE, AT_ONCE, 1]);
+        assert_eq!(parts(&all).flatten().copied().collect::<Vec<_>>(), all);
+        assert_eq!(parts::<usize>(&[]).count(), 1);
+    }
 }

@@ -41,12 +41,12 @@ pub async fn list(
         return Err(Problem::bad_request("invalid-query", detail));
     }
     let from = query.after.unwrap_or(0).saturating_add(1);
-    let letters = match &api.dead_letters {
+    let (letters, has_more) = match &api.dead_letters {
         Some(kept) => kept.list(from, limit).await?,
-        None => Vec::new(),
+        None => (Vec::new(), false),
     };
     let last = letters.last().map(|letter| letter.sequence);
-    let next = last.filter(|_| letters.len() == limit);
+    let next = last.filter(|_| has_more);
     let letters: Vec<Value> = letters.iter().map(summary).collect();
     Ok(Json(json!({"deadLetters": letters, "next": next})).into_response())
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,7 +19,7 @@ use super::operate::{self, Asker};
 use super::paging;
 use super::places;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters, located};
+use super::request::{self, Parameters, Unread, located};
 use super::schedules;
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
@@ -61,7 +60,7 @@ pub async fn deploy(
     caller: Option<Extension<Caller>>,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
     let dry_run = query.dry_run;
     let reason = operate::reason(query.reason.clone())?;
@@ -77,7 +76,7 @@ pub async fn deploy(
     let _place = place.wait().await;
     let (outcome, warnings) = match dry_run {
         true => api.check(source).await?,
-        false => (api.deploy(source).await?, Vec::new()),
+        false => api.deploy_with_warnings(source).await?,
     };
     let (status, id, outcome) = match outcome {
         Outcome::New(id) => (StatusCode::CREATED, id, "new"),
@@ -110,7 +109,10 @@ pub async fn deploy(
         return Ok(Json(body).into_response());
     }
     let location = located(&["definitions", &id.workflow, &id.version]);
-    let body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome});
+    let mut body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome});
+    if !warnings.is_empty() {
+        body["diagnostics"] = warnings.into();
+    }
     let mut response = (status, Json(body)).into_response();
     if let Ok(location) = location.parse() {
         response.headers_mut().insert(header::LOCATION, location);
@@ -133,15 +135,15 @@ fn too_many() -> Problem {
     )
 }
 
-async fn read(query: Deploy, headers: &HeaderMap, body: Body) -> Result<Source, Problem> {
+async fn read(query: Deploy, headers: &HeaderMap, body: Unread) -> Result<Source, Problem> {
     let named = |name: Option<&str>| cut(name.unwrap_or("definition"));
     if request::media_type(headers)?.as_deref() != Some(WHOLE) {
-        let bytes = request::body(body, DOCUMENT_BYTES_MAX).await?;
+        let bytes = request::text(body, DOCUMENT_BYTES_MAX).await?;
         let document = String::from_utf8(bytes.to_vec())
-            .map_err(|_| Problem::bad_request("invalid-text", "the document is not UTF-8 text"))?;
+            .map_err(|_| Problem::unreadable("invalid-text", "the document is not UTF-8 text"))?;
         return Ok(Source::new(named(query.name.as_deref()), document));
     }
-    let bytes = request::body(body, WHOLE_BYTES_MAX).await?;
+    let bytes = request::text(body, WHOLE_BYTES_MAX).await?;
     let whole: Whole = serde_json::from_slice(&bytes).map_err(|error| {
         let message = format!(
             "the body must be an object with 'document' and, where needed, 'resources' and 'name': {error}"
@@ -258,6 +260,30 @@ pub async fn delete(
         }
         Deletion::Unknown => Err(unknown(&id)),
     }
+}
+
+/// Makes an older version current.
+pub async fn activate(
+    State(api): State<Api>,
+    Path((workflow, version)): Path<(String, String)>,
+    Asker(operator): Asker,
+) -> Result<Response, Problem> {
+    let id = DefinitionId {
+        workflow: workflow.into(),
+        version: version.into(),
+    };
+    let Some(changed) = api.service.activate(&id).await? else {
+        return Err(unknown(&id));
+    };
+    let body = json!({"id": &*id.workflow, "version": &*id.version, "changed": changed});
+    let response = Json(body).into_response();
+    Ok(match changed {
+        true => {
+            let entry = Audited::definition("activate", &id);
+            audited(response, entry.because(operator.reason.as_deref()))
+        }
+        false => response,
+    })
 }
 
 pub async fn pause(

@@ -16,6 +16,7 @@ use super::checks::Checks;
 use super::hosts::plain_host;
 use super::insight::Insight;
 use super::letters::DeadLetters;
+use super::pictures::Pictures;
 use super::places::Places;
 use crate::access::Access;
 
@@ -39,9 +40,13 @@ pub struct Parts {
     pub(super) hosts: Option<Arc<[String]>>,
     /// The origins whose pages may use the API.
     pub(super) origins: Arc<[String]>,
+    /// The path below which everything is served: empty, or with a slash at its beginning only.
+    pub(super) base_path: Arc<str>,
+    /// The senders that may deliver events as webhooks.
+    pub(super) webhook_origins: Arc<[String]>,
     pub(super) metrics: Option<Metrics>,
     pub(super) answers: Option<Answers>,
-    pub(super) limited: Option<Limited>,
+    pub(super) health: Option<Arc<dyn Health>>,
     pub(super) dead_letters: Option<Arc<dyn DeadLetters>>,
     pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
     pub(super) auditing: Option<Arc<Auditing>>,
@@ -50,13 +55,20 @@ pub struct Parts {
     pub(super) checks: Option<Checks>,
     /// How many pages of the console may get hints.
     pub(super) viewers_max: usize,
+    pub(super) pictures: Pictures,
 }
 
 /// Metrics in the text format of Prometheus; `None` if they are unavailable now.
 pub type Metrics = Arc<dyn Fn() -> Option<String> + Send + Sync>;
 
-/// The functions that are currently unavailable, although requests are answered.
-pub type Limited = Arc<dyn Fn() -> BoxFuture<'static, Vec<String>> + Send + Sync>;
+/// How the servers are that the API depends on.
+pub trait Health: Send + Sync {
+    /// The functions that are currently unavailable, although requests are answered. Fails if changes cannot be stored.
+    fn limited(&self) -> BoxFuture<'_, swirl_ports::Result<Vec<String>>>;
+
+    /// The reason why only a restart of this process helps.
+    fn beyond_recovery(&self) -> Option<String>;
+}
 
 impl Deref for Api {
     type Target = Parts;
@@ -83,9 +95,11 @@ impl Api {
             stopping: Arc::default(),
             hosts: None,
             origins: Arc::default(),
+            base_path: Arc::default(),
+            webhook_origins: Arc::default(),
             metrics: None,
             answers: None,
-            limited: None,
+            health: None,
             dead_letters: None,
             batches: None,
             auditing: None,
@@ -93,6 +107,7 @@ impl Api {
             insight: None,
             checks: None,
             viewers_max: VIEWERS_MAX,
+            pictures: Pictures::default(),
         }))
     }
 
@@ -101,10 +116,10 @@ impl Api {
         Arc::make_mut(&mut self.0)
     }
 
-    /// Sets the functions that `/readyz` reports as unavailable.
+    /// Sets what `/readyz` and `/healthz` report.
     #[must_use]
-    pub fn with_limited(mut self, limited: Limited) -> Api {
-        self.parts().limited = Some(limited);
+    pub fn with_health(mut self, health: Arc<dyn Health>) -> Api {
+        self.parts().health = Some(health);
         self
     }
 
@@ -184,6 +199,20 @@ impl Api {
         self
     }
 
+    /// Serves everything below a path as well, and puts that path before all addresses in responses.
+    #[must_use]
+    pub fn with_base_path(mut self, base: &str) -> Api {
+        self.parts().base_path = base.trim_end_matches('/').into();
+        self
+    }
+
+    /// Agrees to the deliveries of these senders of webhooks, by the names that they give themselves; `*` is any.
+    #[must_use]
+    pub fn with_webhook_origins(mut self, origins: &[String]) -> Api {
+        self.parts().webhook_origins = origins.into();
+        self
+    }
+
     /// Serves metrics at `/metrics`.
     #[must_use]
     pub fn with_metrics(mut self, metrics: Metrics) -> Api {
@@ -206,6 +235,19 @@ impl Api {
         self.deploy_by(self.reader.clone(), source, false).await
     }
 
+    /// Like [`Api::deploy`]. Also returns the warnings about the document.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub(super) async fn deploy_with_warnings(
+        &self,
+        source: Source,
+    ) -> Result<(Outcome, Vec<Value>), Error> {
+        self.deployer
+            .deploy(self.reader.clone(), source, false)
+            .await
+    }
+
     /// Like [`Api::deploy`], with a reader other than that of requests; see [`Deployer::deploy`].
     ///
     /// # Errors
@@ -216,7 +258,8 @@ impl Api {
         source: Source,
         replaces: bool,
     ) -> Result<Outcome, Error> {
-        self.deployer.deploy(reader, source, replaces).await
+        let (outcome, _) = self.deployer.deploy(reader, source, replaces).await?;
+        Ok(outcome)
     }
 
     /// Checks a document as if it were deployed; see [`Deployer::check`].

@@ -1,13 +1,15 @@
 //! Diagrams of definitions, and of an instance's progress in its definition.
 
+use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use swirl_ports::HistoryPart;
-use swirl_presentation::{Format, Rewound, Trail, render, render_with};
+use swirl_presentation::{Rewound, Trail};
 
 use super::Api;
+use super::pictures::Shown;
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 use super::rewind;
@@ -23,7 +25,9 @@ pub async fn definition(
     let found = registry.resolve(&workflow, Some(&version)).await?;
     let definition = found
         .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
-    Ok(picture(render(&definition.workflow, Format::Svg)))
+    Ok(picture(
+        api.pictures.get(&definition, Shown::Nothing).await?,
+    ))
 }
 
 #[derive(Deserialize)]
@@ -43,10 +47,9 @@ pub async fn instance(
         let found = api.queries.instance(&called).await?;
         let instance = found.ok_or_else(|| Problem::no_instance(&id))?;
         let past = rewind::past(&api, &instance, at).await?;
-        let workflow = &past.definition.workflow;
-        let rewound = Rewound::new(workflow, &past.entries);
-        let trail = Trail::rewound(&past.entries, &rewound);
-        return Ok(picture(render_with(workflow, &trail)));
+        let rewound = Rewound::new(&past.definition.workflow, &past.entries);
+        let trail = Shown::Trail(Trail::rewound(&past.entries, &rewound));
+        return Ok(picture(api.pictures.get(&past.definition, trail).await?));
     }
     let found = api.queries.view(&called).await?;
     let (instance, scopes) = found.ok_or_else(|| Problem::no_instance(&id))?;
@@ -59,10 +62,11 @@ pub async fn instance(
     let drawn = HistoryPart::Last(ENTRIES_MAX);
     let history = api.queries.history_page(&called, drawn).await?;
     let trail = Trail::new(&definition.workflow, &history.entries, &scopes);
-    Ok(picture(render_with(&definition.workflow, &trail)))
+    let trail = Shown::Trail(trail);
+    Ok(picture(api.pictures.get(&definition, trail).await?))
 }
 
-fn picture(svg: String) -> Response {
+fn picture(svg: Bytes) -> Response {
     let mut response = svg.into_response();
     let headers = response.headers_mut();
     let kind = HeaderValue::from_static("image/svg+xml");

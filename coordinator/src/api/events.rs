@@ -1,19 +1,20 @@
 //! `POST /events`: CloudEvents 1.0 over HTTP, in all three content modes.
 
+use std::collections::HashSet;
+
 use axum::Json;
-use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use swirl_model::CloudEvent;
-use swirl_service::Seen;
 use swirl_service::cloudevents::{self, Invalid};
+use swirl_service::{Outcome, Seen, Via};
 
 use super::Api;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters};
+use super::request::{self, Parameters, Unread};
 
 /// The largest event, and the largest batch, in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -32,6 +33,9 @@ const BATCHED: &str = "application/cloudevents-batch+json";
 #[serde(deny_unknown_fields)]
 pub struct Recent {
     limit: Option<usize>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    outcome: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -46,9 +50,17 @@ pub struct Explain {
 pub async fn publish(
     State(api): State<Api>,
     headers: HeaderMap,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
-    let events = read(&headers, body).await?;
+    let is_brief = wants_no_body(&headers);
+    let events = read(&headers, body, BATCH_BYTES_MAX)
+        .await
+        .inspect_err(|problem| {
+            let now = api.service.clock.now();
+            api.service
+                .recent
+                .refused(None, Via::Http, problem.detail(), now);
+        })?;
     let mut accepted: Vec<Value> = Vec::new();
     for event in &events {
         let reach = api.service.publish_explained(event).await;
@@ -59,11 +71,54 @@ pub async fn publish(
         })?;
         accepted.push(reach.json(event));
     }
+    if is_brief {
+        let applied = [("preference-applied", "return=minimal")];
+        return Ok((StatusCode::NO_CONTENT, applied).into_response());
+    }
     let body = json!({"accepted": accepted});
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
 }
 
-/// The last events that this process accepted, newest first.
+/// Whether the sender asks for a response without a body. To a broker of Knative, which sends `Prefer: reply`, a body
+/// is an event, so it would count ours as a failure and send the event again.
+fn wants_no_body(headers: &HeaderMap) -> bool {
+    request::preference(headers, "return") == Some("minimal")
+        || request::preference(headers, "reply").is_some()
+        || headers.contains_key("kn-namespace")
+}
+
+/// `OPTIONS /events`: "HTTP 1.1 Web Hooks for Event Delivery", section 4. Some senders only deliver events to receivers
+/// that agree to it.
+pub async fn handshake(State(api): State<Api>, headers: HeaderMap) -> Result<Response, Problem> {
+    let mut response = StatusCode::OK.into_response();
+    let allow = HeaderValue::from_static("GET, HEAD, OPTIONS, POST");
+    response.headers_mut().insert(header::ALLOW, allow);
+    let Some(origin) = request::header(&headers, "webhook-request-origin")? else {
+        return Ok(response);
+    };
+    let is_allowed = |known: &String| known == "*" || known.eq_ignore_ascii_case(origin);
+    if !api.webhook_origins.iter().any(is_allowed) {
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "webhook-refused",
+            format!(
+                "'{}' may not deliver events here: coordinator.webhook_origins (or 'swirl dev --webhook-origin') \
+                 doesn't name it",
+                cut(origin)
+            ),
+        ));
+    }
+    let headers_out = response.headers_mut();
+    if let Some(origin) = headers.get("webhook-request-origin") {
+        headers_out.insert("webhook-allowed-origin", origin.clone());
+    }
+    let rate = headers.get("webhook-request-rate").cloned();
+    let any = HeaderValue::from_static("*");
+    headers_out.insert("webhook-allowed-rate", rate.unwrap_or(any));
+    Ok(response)
+}
+
+/// The last events that the coordinators received, newest first.
 pub async fn recent(
     State(api): State<Api>,
     Parameters(query): Parameters<Recent>,
@@ -73,9 +128,52 @@ pub async fn recent(
         let detail = format!("'limit' is from 1 to {RECENT_MAX}");
         return Err(Problem::bad_request("invalid-query", detail));
     }
-    let events = api.service.recent.last(limit);
-    let events: Vec<Value> = events.iter().map(Seen::json).collect();
+    let words = Outcome::ALL.map(Outcome::as_str);
+    if let Some(word) = query
+        .outcome
+        .as_deref()
+        .filter(|word| !words.contains(word))
+    {
+        let detail = format!(
+            "there is no outcome '{}'; they are {}",
+            cut(word),
+            words.join(", ")
+        );
+        return Err(Problem::bad_request("invalid-query", detail));
+    }
+    let mut events = last(&api).await?;
+    let is = |wanted: &Option<String>, value: &Value| {
+        wanted.as_ref().is_none_or(|wanted| value == wanted)
+    };
+    events.retain(|event| is(&query.kind, &event["type"]) && is(&query.outcome, &event["outcome"]));
+    events.truncate(limit);
     Ok(Json(json!({"events": events})))
+}
+
+/// The last events that any coordinator received, newest first.
+async fn last(api: &Api) -> Result<Vec<Value>, Problem> {
+    let own = api.service.recent.last(RECENT_MAX);
+    let own = own.iter().map(Seen::json);
+    let shared = match &api.insight {
+        Some(insight) => insight.recent_events(RECENT_MAX).await?,
+        None => None,
+    };
+    let Some(mut events) = shared else {
+        return Ok(own.collect());
+    };
+    // The latest ones of this process are not shared yet.
+    let newest = events.first().and_then(|event| event["at"].as_str());
+    let newest = newest.map(str::to_owned);
+    let known: HashSet<String> = events.iter().map(Value::to_string).collect();
+    let unshared = own.filter(|event| {
+        !known.contains(&event.to_string())
+            && newest
+                .as_deref()
+                .is_none_or(|newest| event["at"].as_str() >= Some(newest))
+    });
+    events.splice(0..0, unshared);
+    events.sort_by_cached_key(|event| std::cmp::Reverse(event["at"].to_string()));
+    Ok(events)
 }
 
 /// Explains which instances would receive an event, and what excludes the others. The event isn't accepted.
@@ -83,9 +181,9 @@ pub async fn explain(
     State(api): State<Api>,
     Parameters(query): Parameters<Explain>,
     headers: HeaderMap,
-    body: Body,
+    body: Unread,
 ) -> Result<Json<Value>, Problem> {
-    let events = read(&headers, body).await?;
+    let events = read(&headers, body, EVENT_BYTES_MAX).await?;
     let [event] = &events[..] else {
         let detail = "one event is explained at a time";
         return Err(Problem::bad_request("invalid-event", detail));
@@ -107,16 +205,20 @@ pub async fn explain(
     Ok(Json(explained.json()))
 }
 
-async fn read(headers: &HeaderMap, body: Body) -> Result<Vec<CloudEvent>, Problem> {
+async fn read(
+    headers: &HeaderMap,
+    body: Unread,
+    batch_bytes_max: usize,
+) -> Result<Vec<CloudEvent>, Problem> {
     let kind = request::media_type(headers)?;
     match kind.as_deref() {
         Some(STRUCTURED) => {
-            let bytes = request::body(body, EVENT_BYTES_MAX).await?;
+            let bytes = request::text(body, EVENT_BYTES_MAX).await?;
             let event = cloudevents::structured(&request::json(&bytes)?);
             Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
         }
         Some(BATCHED) => {
-            let bytes = request::body(body, BATCH_BYTES_MAX).await?;
+            let bytes = request::text(body, batch_bytes_max).await?;
             batch(&bytes)
         }
         _ if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") => {
@@ -169,9 +271,12 @@ fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
 }
 
 fn problem(invalid: &Invalid, index: Option<usize>) -> Problem {
+    let new = |detail: String| match invalid {
+        Invalid::Unreadable(_) => Problem::unreadable("invalid-text", detail),
+        _ => Problem::bad_request("invalid-event", detail),
+    };
     match index {
-        None => Problem::bad_request("invalid-event", invalid.to_string()),
-        Some(index) => Problem::bad_request("invalid-event", format!("event {index}: {invalid}"))
-            .with("index", index),
+        None => new(invalid.to_string()),
+        Some(index) => new(format!("event {index}: {invalid}")).with("index", index),
     }
 }

@@ -11,8 +11,9 @@ use tracing::Instrument;
 
 use super::Api;
 use super::audit;
+use super::console::FromConsole;
 use super::problem::{Problem, cut};
-use crate::access::{Denied, Need};
+use crate::access::{Denied, Need, Sender};
 use crate::server::Peer;
 
 const PREFIX: &str = "/api/v1/namespaces/";
@@ -51,8 +52,12 @@ pub(super) async fn authorize(
 ) -> Response {
     let authorization = request.headers().get(header::AUTHORIZATION);
     let authorization = authorization.map(HeaderValue::as_bytes);
-    let peer = request.extensions().get::<Peer>().map(|Peer(peer)| *peer);
-    let caller = match api.access.authorize(authorization, need, peer).await {
+    let extensions = request.extensions();
+    let sender = Sender {
+        peer: extensions.get::<Peer>().map(|Peer(peer)| *peer),
+        is_console: extensions.get::<FromConsole>().is_some(),
+    };
+    let caller = match api.access.authorize(authorization, need, sender).await {
         Ok(caller) => caller,
         Err(denied) => return refuse(&denied, &request),
     };
@@ -100,7 +105,7 @@ pub(super) async fn authorize(
                 Ok(response) => response,
                 Err(error) => match error.try_into_panic() {
                     Ok(panic) => resume_unwind(panic),
-                    Err(_) => stopped(),
+                    Err(_) => Problem::stopping().into_response(),
                 },
             }
         }
@@ -114,12 +119,6 @@ pub(super) async fn authorize(
         tracing::debug!(by, %method, path, status, "a change was requested");
     }
     response
-}
-
-/// The process ends while it answers.
-fn stopped() -> Response {
-    let status = StatusCode::SERVICE_UNAVAILABLE;
-    Problem::new(status, "stopping", "this server is about to stop").into_response()
 }
 
 fn refuse(denied: &Denied, request: &Request) -> Response {

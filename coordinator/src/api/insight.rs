@@ -1,6 +1,7 @@
 //! The system that a server belongs to, for `/system` and below.
 
 use async_trait::async_trait;
+use serde_json::Value;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Result, SeenProcess, UnreadCount};
 
@@ -33,6 +34,12 @@ pub trait Insight: Send + Sync {
 
     /// The lifecycle events that have to be published; `None`: they are off.
     async fn lifecycle(&self) -> Result<Option<UnreadCount>>;
+
+    /// The last events that any coordinator received, newest first, as the API returns them; `None`: there is only this
+    /// process.
+    async fn recent_events(&self, _limit: usize) -> Result<Option<Vec<Value>>> {
+        Ok(None)
+    }
 
     /// Checks what the processes need. It may take a while.
     async fn check(&self) -> Report;

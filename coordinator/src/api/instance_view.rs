@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
+use swirl_presentation::Names;
 use swirl_presentation::place::place;
 
 use super::Api;
@@ -24,6 +25,7 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
         "status": state.status.as_str(),
         "suspended": state.suspended,
         "startedAt": format!("{:.3}", header.started_at),
+        "scheduledAt": header.scheduled_at.map(|at| format!("{at:.3}")),
         "endedAt": state.ended_at.map(|at| format!("{at:.3}")),
         "key": header.key,
         "instanceKey": header.instance_key,
@@ -41,13 +43,22 @@ pub async fn shown(api: &Api, found: &(Instance, Vec<Scope>)) -> Result<Value, P
     if let Some(error) = &state.error {
         view["error"] = Value::from(&error.to_data());
     }
+    view["scopes"] = json!([]);
     if !scopes.is_empty() {
         let definition = api.service.registry.get(&header.definition).await?;
         let open = scopes.iter().filter(|scope| !scope.ended());
         let left_out = open.clone().count().saturating_sub(SCOPES_MAX);
+        let mut names = Names::new(&definition.workflow);
+        scopes.iter().for_each(|scope| names.learn_scope(scope));
         let places: Vec<Value> = open
             .take(SCOPES_MAX)
-            .map(|scope| place(&definition.workflow, scope))
+            .map(|scope| {
+                let mut place = place(&definition.workflow, scope);
+                if let Some(name) = names.of(&scope.id) {
+                    place["name"] = json!(name);
+                }
+                place
+            })
             .collect();
         view["scopes"] = json!(places);
         if left_out > 0 {

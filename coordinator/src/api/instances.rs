@@ -6,8 +6,10 @@ use axum::Json;
 use axum::extract::{Path, State};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use swirl_model::event::HistoryEntry;
+use swirl_model::instance::Instance;
 use swirl_ports::HistoryPart;
-use swirl_presentation::timeline;
+use swirl_presentation::{Names, timeline};
 
 use super::Api;
 use super::instance_view::shown;
@@ -20,6 +22,8 @@ use super::start;
 const DATA_BYTES_MAX: usize = 1 << 20;
 /// The maximum number of history entries in a response.
 const ENTRIES_MAX: usize = 2_000;
+/// How many earlier parts are read to find out where the branches in a part of a history belong.
+const NAMES_READS_MAX: usize = 5;
 /// The longest pause between two polls of an instance.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
@@ -85,6 +89,50 @@ pub struct Since {
     to: Option<u64>,
 }
 
+/// The entries of branches with the names of those.
+async fn named(
+    api: &Api,
+    instance: &Instance,
+    entries: &[HistoryEntry],
+    mut before: u64,
+) -> Result<Vec<Value>, Problem> {
+    let mut shown: Vec<Value> = entries.iter().map(timeline::entry).collect();
+    let is_plain = entries.iter().all(|entry| entry.scope.is_root());
+    // Without its definition, the history can be read nevertheless.
+    let definition = match is_plain {
+        true => return Ok(shown),
+        false => api.service.registry.get(&instance.header.definition).await,
+    };
+    let Ok(definition) = definition else {
+        return Ok(shown);
+    };
+    let mut names = Names::new(&definition.workflow);
+    names.learn(entries);
+    // Branches may have begun in an earlier part.
+    for _ in 0..NAMES_READS_MAX {
+        if before == 0 || !entries.iter().any(|entry| names.lacks(&entry.scope)) {
+            break;
+        }
+        let known = before.saturating_sub(ENTRIES_MAX as u64);
+        let part = HistoryPart::After {
+            known,
+            limit: (before - known) as usize,
+        };
+        let page = api.queries.history_page(&instance.header.id, part).await?;
+        if page.entries.is_empty() || page.before >= before {
+            break;
+        }
+        names.learn(&page.entries);
+        before = page.before;
+    }
+    for (entry, shown) in entries.iter().zip(&mut shown) {
+        if let Some(name) = names.of(&entry.scope) {
+            shown["place"] = json!(name);
+        }
+    }
+    Ok(shown)
+}
+
 pub async fn history(
     State(api): State<Api>,
     Path(id): Path<String>,
@@ -124,8 +172,9 @@ pub async fn history(
         return Err(Problem::no_instance(id.as_str()));
     };
     let page = api.queries.history_page(&id, part).await?;
-    let shown = page.entries.iter().take(limit);
-    let entries: Vec<Value> = shown.map(timeline::entry).collect();
+    let page = page.at(api.service.clock.now());
+    let shown = &page.entries[..page.entries.len().min(limit)];
+    let entries = named(&api, &instance, shown, page.before).await?;
     let end = since.to.map_or(page.total, |to| to.min(page.total));
     let more = page.before + (entries.len() as u64) < end;
     Ok(Json(json!({

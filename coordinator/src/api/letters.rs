@@ -22,8 +22,9 @@ pub struct DeadLetter {
 /// The store of dead letters.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// Returns dead letters from this sequence number on, oldest first.
-    async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<Vec<DeadLetter>>;
+    /// Returns dead letters from this sequence number on, oldest first, and whether there may be more. There are fewer
+    /// than `limit` if they are large.
+    async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<(Vec<DeadLetter>, bool)>;
     async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
     /// Sends the message to its original subject. It stays a dead letter.
     async fn send_again(&self, sequence: u64) -> swirl_ports::Result<()>;

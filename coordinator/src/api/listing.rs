@@ -1,7 +1,5 @@
 //! `GET /instances`
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use futures::StreamExt;
@@ -11,9 +9,8 @@ use serde_json::{Value, json};
 use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
-use swirl_model::scope::Scope;
 use swirl_ports::{Filter, SavedView, Summary};
-use swirl_presentation::place::{is_waiting, place};
+use swirl_presentation::place::{is_waiting, place as place_in};
 use swirl_query::Declared;
 
 use super::Api;
@@ -77,10 +74,12 @@ impl Query {
     }
 }
 
-/// An instance with its root scope, unless it has ended.
+/// An instance, and where it is unless it has ended. Its data isn't kept: a listing has many rows.
 struct Row {
     summary: Summary,
-    root: Option<Scope>,
+    is_waiting: bool,
+    /// Its state, and what it does there.
+    place: Value,
 }
 
 /// Conditions on a row in addition to the store's filter.
@@ -122,7 +121,7 @@ pub async fn list(
             .await;
         for row in found {
             let row = row?;
-            if row.passes(only) {
+            if row.passes(only) && (!asked.query.waiting() || row.passes(Only::Waiting)) {
                 rows.push(row);
             }
         }
@@ -131,10 +130,7 @@ pub async fn list(
             break;
         }
     }
-    let mut instances = Vec::with_capacity(rows.len());
-    for row in &rows {
-        instances.push(line(&api, row).await);
-    }
+    let instances: Vec<Value> = rows.iter().map(line).collect();
     let next = filter.from.map(|next| format!("{CURSOR}{next}"));
     Ok(Json(json!({
         "instances": instances,
@@ -244,13 +240,33 @@ fn status(word: &str) -> Result<(Status, Only), Problem> {
     })
 }
 
+/// Which of these instances wait for something.
+pub(super) async fn waiting(api: &Api, rows: Vec<Summary>) -> Result<Vec<Summary>, Problem> {
+    let rows = stream::iter(rows).map(|summary| row(api, summary));
+    let rows: Vec<_> = rows.buffered(AT_ONCE).collect().await;
+    let rows: Result<Vec<Row>, Problem> = rows.into_iter().collect();
+    let waiting = rows?.into_iter().filter(|row| row.passes(Only::Waiting));
+    Ok(waiting.map(|row| row.summary).collect())
+}
+
 async fn row(api: &Api, summary: Summary) -> Result<Row, Problem> {
     let stands = matches!(summary.status, Status::Running | Status::Faulted);
     let root = match stands {
         true => api.queries.root(&summary.header.id).await?,
         false => None,
     };
-    Ok(Row { summary, root })
+    let mut place = Value::Null;
+    if let Some(root) = root.as_ref().filter(|root| !root.ended())
+        && let Ok(definition) = api.service.registry.get(&summary.header.definition).await
+    {
+        let found = place_in(&definition.workflow, root);
+        place = json!({"state": found["state"], "doing": found["doing"]});
+    }
+    Ok(Row {
+        is_waiting: root.as_ref().is_some_and(is_waiting),
+        summary,
+        place,
+    })
 }
 
 impl Row {
@@ -258,7 +274,7 @@ impl Row {
         match only {
             Only::All => true,
             Only::Suspended => self.summary.suspended,
-            Only::Waiting => !self.summary.suspended && self.root.as_ref().is_some_and(is_waiting),
+            Only::Waiting => !self.summary.suspended && self.is_waiting,
         }
     }
 }
@@ -272,7 +288,7 @@ pub(super) fn shown(attributes: &Attributes) -> Value {
 }
 
 /// Leaves out the current state if the instance's definition cannot be read.
-async fn line(api: &Api, row: &Row) -> Value {
+fn line(row: &Row) -> Value {
     let Summary {
         header,
         status,
@@ -290,6 +306,7 @@ async fn line(api: &Api, row: &Row) -> Value {
         "key": header.key,
         "instanceKey": header.instance_key,
         "startedAt": format!("{:.3}", header.started_at),
+        "scheduledAt": header.scheduled_at.map(|at| format!("{at:.3}")),
         "endedAt": ended_at.map(|at| format!("{at:.3}")),
     });
     if !attributes.is_empty() {
@@ -298,17 +315,13 @@ async fn line(api: &Api, row: &Row) -> Value {
     if let Some(error) = error {
         line["error"] = Value::from(&error.to_data());
     }
-    let registry = Arc::clone(&api.service.registry);
-    if let Some(root) = row.root.as_ref().filter(|root| !root.ended())
-        && let Ok(definition) = registry.get(&header.definition).await
-    {
-        let place = place(&definition.workflow, root);
+    if !row.place.is_null() {
         for name in ["state", "doing"] {
-            if !place[name].is_null() {
-                line[name] = place[name].clone();
+            if !row.place[name].is_null() {
+                line[name] = row.place[name].clone();
             }
         }
-        line["waiting"] = json!(*status == Status::Running && !suspended && is_waiting(root));
+        line["waiting"] = json!(*status == Status::Running && !suspended && row.is_waiting);
     }
     line
 }

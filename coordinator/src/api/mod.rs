@@ -6,9 +6,11 @@
 //! Each route is listed with the role that it needs, and [`crate::access`] decides who has that role. Requests that a
 //! browser sends for a page of another origin are refused, unless that origin is allowed.
 
+mod aftermath;
 mod answered;
 mod audit;
 mod batches;
+mod below;
 mod changes;
 mod checks;
 mod console;
@@ -26,10 +28,12 @@ mod instance_view;
 mod instances;
 mod letters;
 mod listing;
+mod matching;
 mod migrate;
 mod operate;
 mod overview;
 mod paging;
+mod pictures;
 mod places;
 mod problem;
 mod request;
@@ -40,10 +44,11 @@ mod shared;
 mod start;
 mod states;
 mod system;
+mod trial;
 mod views;
 
 pub use answered::{Answered, Answers};
-pub use deploy::{Api, Limited, Metrics};
+pub use deploy::{Api, Health, Metrics};
 pub use insight::{Insight, QueueFigures};
 pub use letters::{DeadLetter, DeadLetters};
 pub use router::{health_router, router};

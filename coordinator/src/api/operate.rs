@@ -1,23 +1,25 @@
 //! `POST /instances/{id}/...` and `DELETE /instances/{id}`: an operator's actions on an instance.
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{FromRequestParts, Path, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
 use serde_json::json;
+use swirl_engine::Patch;
 use swirl_model::Data;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::workflow::Workflow;
-use swirl_service::{Action, Audited, Moved, NotRemoved, Operator, Target, Unfit};
+use swirl_service::{
+    Action, Audited, BadOperation, Moved, NotRemoved, Operation, Operator, Refusal, Target, Unfit,
+};
 
-use super::Api;
 use super::audit::{audited, audited_before};
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters};
+use super::request::{self, Parameters, Unread};
+use super::{Api, trial};
 use crate::access::Caller;
 
 /// The largest body, in bytes.
@@ -90,11 +92,16 @@ pub async fn resume(
 }
 
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Retry {
     version: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     data: Option<Data>,
+    #[serde(default, deserialize_with = "nullable")]
+    context: Option<Data>,
+    patch: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
 }
 
 /// `null` is valid data.
@@ -107,25 +114,25 @@ pub async fn retry(
     State(api): State<Api>,
     Path(id): Path<String>,
     asker: Asker,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
-    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let bytes = request::text(body, BODY_BYTES_MAX).await?;
     let asked: Retry = match bytes.is_empty() {
         true => Retry::default(),
         false => serde_json::from_slice(&bytes).map_err(|error| {
             let detail = format!(
-                "the body must be empty or {{\"version\": \"2.0\", \"data\": {{...}}}}: {error}"
+                "the body must be empty or {{\"version\": \"2.0\", \"data\": {{...}}, \"dryRun\": true}}: {error}"
             );
             Problem::bad_request("invalid-json", detail)
         })?,
     };
+    let action = continuing(None, asked.data, asked.context, asked.patch)?;
+    if asked.dry_run {
+        return preview(&api, &id, action, asked.version.as_deref()).await;
+    }
     let moved = match &asked.version {
         Some(version) => move_first(&api, &id, version, None, &asker).await?,
         None => None,
-    };
-    let action = match asked.data {
-        Some(data) => Action::Edit { state: None, data },
-        None => Action::Retry,
     };
     Ok(after_move(moved, operate(&api, &id, action, asker).await))
 }
@@ -135,9 +142,9 @@ pub async fn skip(
     State(api): State<Api>,
     Path(id): Path<String>,
     asker: Asker,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
-    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let bytes = request::text(body, BODY_BYTES_MAX).await?;
     if bytes.is_empty() {
         return Err(Problem::bad_request(
             "invalid-json",
@@ -148,33 +155,137 @@ pub async fn skip(
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Rerun {
     state: String,
     version: Option<String>,
     #[serde(default, deserialize_with = "nullable")]
     data: Option<Data>,
+    #[serde(default, deserialize_with = "nullable")]
+    context: Option<Data>,
+    patch: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// The action that continues a faulted instance, at a state or at what failed, with data if the request has some.
+fn continuing(
+    state: Option<String>,
+    data: Option<Data>,
+    context: Option<Data>,
+    patch: Option<String>,
+) -> Result<Action, Problem> {
+    if context.is_some() && data.is_none() {
+        let detail =
+            "'context' goes with 'data': give both, the data as it is if it needs no change";
+        return Err(Problem::bad_request("invalid-operation", detail));
+    }
+    match (data, patch) {
+        (Some(_), Some(_)) => {
+            let detail =
+                "give either 'data' or 'patch': a patch changes the data that the instance has";
+            Err(Problem::bad_request("invalid-operation", detail))
+        }
+        (Some(data), None) => Ok(Action::Edit {
+            state,
+            data,
+            context,
+        }),
+        (None, Some(patch)) => match Patch::compile(&patch) {
+            Ok(_) => Ok(Action::Patch { state, patch }),
+            Err(error) => {
+                let detail = BadOperation::Patch(error).to_string();
+                Err(Problem::bad_request("invalid-operation", cut(&detail)))
+            }
+        },
+        (None, None) => Ok(state.map_or(Action::Retry, Action::Rerun)),
+    }
+}
+
+/// What an action would do to an instance, or why it would be refused.
+async fn preview(
+    api: &Api,
+    id: &str,
+    action: Action,
+    version: Option<&str>,
+) -> Result<Response, Problem> {
+    let instance = find(api, id).await?;
+    let id = &instance.header.id;
+    let mut shown =
+        json!({"id": id.as_str(), "operation": action.as_str(), "dryRun": true, "fits": true});
+    let current = &*instance.header.definition.version;
+    let state = match &action {
+        Action::Rerun(state) => Some(state.as_str()),
+        Action::Edit { state, .. } | Action::Patch { state, .. } => state.as_deref(),
+        _ => None,
+    };
+    let moved = match version.filter(|version| *version != current) {
+        Some(version) => {
+            let moved = api.service.would_migrate(id, version, state).await?;
+            moved.map(|_| true).map_err(Refusal::from)
+        }
+        None => Ok(false),
+    };
+    // The other version may have the state that this one lacks.
+    let action = match moved {
+        Ok(true) if state.is_some() => Action::Retry,
+        _ => action,
+    };
+    let done = match moved {
+        Ok(_) => api.service.would(id, &Operation::Act(action)).await?,
+        Err(refusal) => Err(refusal),
+    };
+    match done {
+        Ok(preview) => {
+            if let Some(data) = preview.data {
+                shown["data"] = trial::replaced(&data);
+            }
+        }
+        Err(refusal) => {
+            shown["fits"] = json!(false);
+            shown["code"] = json!(refusal.code);
+            shown["reason"] = json!(refusal.reason);
+        }
+    }
+    Ok(Json(shown).into_response())
 }
 
 pub async fn rerun(
     State(api): State<Api>,
     Path(id): Path<String>,
     asker: Asker,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
-    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let bytes = request::text(body, BODY_BYTES_MAX).await?;
     let rerun: Rerun = serde_json::from_slice(&bytes).map_err(|error| {
         let detail = format!("the body must be {{\"state\": \"NAME\"}}: {error}");
         Problem::bad_request("invalid-json", detail)
     })?;
+    let action = continuing(
+        Some(rerun.state.clone()),
+        rerun.data,
+        rerun.context,
+        rerun.patch,
+    )?;
+    if rerun.dry_run {
+        return preview(&api, &id, action, rerun.version.as_deref()).await;
+    }
+    let state = rerun.state;
     let moved = match &rerun.version {
-        Some(version) => move_first(&api, &id, version, Some(&rerun.state), &asker).await?,
+        Some(version) => move_first(&api, &id, version, Some(&state), &asker).await?,
         None => None,
     };
-    Ok(after_move(moved, go_back(&api, &id, rerun, asker).await))
+    let done = go_back(&api, &id, &state, action, asker).await;
+    Ok(after_move(moved, done))
 }
 
-async fn go_back(api: &Api, id: &str, rerun: Rerun, asker: Asker) -> Result<Response, Problem> {
+async fn go_back(
+    api: &Api,
+    id: &str,
+    state: &str,
+    action: Action,
+    asker: Asker,
+) -> Result<Response, Problem> {
     let instance = find(api, id).await?;
     let definition = api
         .service
@@ -182,14 +293,11 @@ async fn go_back(api: &Api, id: &str, rerun: Rerun, asker: Asker) -> Result<Resp
         .get(&instance.header.definition)
         .await?;
     let workflow = &definition.workflow;
-    if workflow
-        .state_by_name(Workflow::ROOT, &rerun.state)
-        .is_none()
-    {
+    if workflow.state_by_name(Workflow::ROOT, state).is_none() {
         let detail = format!(
             "{} has no state '{}'",
             instance.header.definition,
-            cut(&rerun.state)
+            cut(state)
         );
         return Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,
@@ -197,13 +305,6 @@ async fn go_back(api: &Api, id: &str, rerun: Rerun, asker: Asker) -> Result<Resp
             detail,
         ));
     }
-    let action = match rerun.data {
-        Some(data) => Action::Edit {
-            state: Some(rerun.state),
-            data,
-        },
-        None => Action::Rerun(rerun.state),
-    };
     operate(api, id, action, asker).await
 }
 
@@ -299,13 +400,15 @@ async fn operate(
     Asker(operator): Asker,
 ) -> Result<Response, Problem> {
     let instance = find(api, id).await?;
-    if let Some(unfit) = api.service.unfit(&instance, &action).await? {
+    let action = api.service.fitting(&instance, &action).await?;
+    let action = action.map_err(|unfit| {
         let problem = Problem::conflict(unfit.code(), unfit.to_string());
-        return Err(match unfit {
+        match unfit {
             Unfit::KeyInUse { by, .. } => problem.with("instance", by.as_str()),
+            Unfit::OwnData { state: Some(state) } => problem.with("rerunState", state),
             _ => problem,
-        });
-    }
+        }
+    })?;
     let word = action.as_str();
     let entry = entry(&instance, &action, &operator);
     let done = api
@@ -323,7 +426,7 @@ async fn operate(
 /// The entry of an action in the audit log; the history has the data that an operator gave.
 fn entry(instance: &Instance, action: &Action, operator: &Operator) -> Audited {
     let word = match action {
-        Action::Edit { .. } => "edit",
+        Action::Edit { .. } | Action::Patch { .. } => "edit",
         action => action.as_str(),
     };
     let entry = Audited::instance(word, &instance.header.id)
@@ -332,6 +435,9 @@ fn entry(instance: &Instance, action: &Action, operator: &Operator) -> Audited {
     match action {
         Action::Rerun(state)
         | Action::Edit {
+            state: Some(state), ..
+        }
+        | Action::Patch {
             state: Some(state), ..
         } => entry.with("state", state),
         _ => entry,

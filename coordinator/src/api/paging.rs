@@ -1,14 +1,17 @@
-//! Listings in pages: the number of rows, and the position to continue from.
+//! Listings in pages: the number of rows, their size, and the position to continue from.
 
 use axum::http::StatusCode;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use super::problem::Problem;
 
 /// The maximum and the default number of rows of a page.
 pub const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 100;
+/// A page ends when its rows have this size. The last one may exceed it.
+const BYTES_MAX: usize = 4 << 20;
 /// The first character of a cursor into a listing. No id begins with it.
 pub const CURSOR: char = '~';
 
@@ -42,6 +45,27 @@ pub fn place<P: DeserializeOwned>(after: Option<&str>) -> Result<Option<P>, Prob
 pub fn next<P: Serialize>(place: &P) -> Option<String> {
     let place = serde_json::to_string(place).ok()?;
     Some(format!("{CURSOR}{place}"))
+}
+
+/// The rows of a page, and the position of the last one unless they are all. `rows` has one more than the limit if there
+/// are more.
+pub fn page<R, P: Serialize>(
+    mut rows: Vec<R>,
+    limit: usize,
+    place: impl Fn(&R) -> P,
+    shown: impl Fn(&R) -> Value,
+) -> (Vec<Value>, Option<String>) {
+    let (mut bytes, mut page) = (0, Vec::new());
+    for row in rows.iter().take(limit) {
+        let row = shown(row);
+        bytes += serde_json::to_vec(&row).map_or(0, |row| row.len());
+        page.push(row);
+        if bytes >= BYTES_MAX {
+            break;
+        }
+    }
+    let next = cut(&mut rows, page.len(), place);
+    (page, next)
 }
 
 /// Removes the rows beyond a page. If there were any, returns the position of the page's last row.
@@ -78,6 +102,18 @@ mod tests {
             next = further;
         }
         assert_eq!(all, [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn large_rows_make_short_pages() {
+        let all: Vec<usize> = (1..=5).collect();
+        let large = |row: &usize| Value::String("x".repeat(row * BYTES_MAX / 3));
+        let (rows, next) = page(all.clone(), 4, |row| *row, large);
+        assert_eq!((rows.len(), next.as_deref()), (2, Some("~2")));
+        let (rows, next) = page(all[2..].to_vec(), 4, |row| *row, large);
+        assert_eq!((rows.len(), next.as_deref()), (1, Some("~3")));
+        let (rows, next) = page(all[4..].to_vec(), 4, |row| *row, large);
+        assert_eq!((rows.len(), next), (1, None));
     }
 
     #[test]

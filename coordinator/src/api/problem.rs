@@ -36,11 +36,27 @@ impl Problem {
         Problem::new(StatusCode::CONFLICT, code, detail)
     }
 
+    /// A body in a form that isn't known.
+    pub fn unreadable(code: &'static str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail)
+    }
+
     pub fn no_instance(id: &str) -> Problem {
         Problem::not_found(
             "unknown-instance",
             format!("there is no instance '{}'", cut(id)),
         )
+    }
+
+    /// The process ends while it answers.
+    pub fn stopping() -> Problem {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Problem::new(status, "stopping", "this server is about to stop")
+    }
+
+    /// What is wrong, as a sentence.
+    pub fn detail(&self) -> &str {
+        &self.detail
     }
 
     /// Adds a member to the response.
@@ -111,6 +127,12 @@ impl IntoResponse for Problem {
         let mut response = (self.status, body.to_string()).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        if self.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+            let known = HeaderValue::from_static(swirl_content::ACCEPTED);
+            response
+                .headers_mut()
+                .insert(header::ACCEPT_ENCODING, known);
+        }
         let passes = [
             StatusCode::SERVICE_UNAVAILABLE,
             StatusCode::TOO_MANY_REQUESTS,

@@ -1,32 +1,107 @@
-//! Reads the parts of requests: the body within a limit, headers, and the query, where unknown parameters are errors.
+//! Reads the parts of requests: the body within a limit and as its headers describe it, headers, and the query, where
+//! unknown parameters are errors.
 
+use std::borrow::Cow;
+use std::convert::Infallible;
 use std::error::Error as _;
 
-use axum::body::{Body, Bytes, to_bytes};
-use axum::extract::{FromRequestParts, Query};
-use axum::http::{HeaderMap, StatusCode, request::Parts};
+use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::extract::{FromRequest, FromRequestParts, Query, Request};
+use axum::http::{HeaderMap, StatusCode, header, request::Parts};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
+use swirl_content::CodingError;
 use swirl_model::Data;
+use swirl_serve::BodyError;
 
 use super::problem::{Problem, cut};
 
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
 
-/// Reads a body of at most `limit` bytes.
-pub async fn body(body: Body, limit: usize) -> Result<Bytes, Problem> {
-    to_bytes(body, limit).await.map_err(|error| {
+/// A body that hasn't been read, with its content codings and its content type.
+pub struct Unread {
+    body: Body,
+    codings: Vec<String>,
+    content_type: Option<String>,
+}
+
+impl<S: Send + Sync> FromRequest<S> for Unread {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &S) -> Result<Unread, Infallible> {
+        let (parts, body) = request.into_parts();
+        let text =
+            |value: &header::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+        let codings = parts.headers.get_all(header::CONTENT_ENCODING);
+        Ok(Unread {
+            body,
+            codings: codings.into_iter().map(text).collect(),
+            content_type: parts.headers.get(header::CONTENT_TYPE).map(text),
+        })
+    }
+}
+
+/// Reads a body of at most `limit` bytes, decompressed.
+pub async fn body(unread: Unread, limit: usize) -> Result<Bytes, Problem> {
+    let too_large = || {
+        Problem::new(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "too-large",
+            format!("the body is larger than {limit} bytes"),
+        )
+    };
+    // It may say so itself.
+    if HttpBody::size_hint(&unread.body).lower() > limit as u64 {
+        return Err(too_large());
+    }
+    let read = to_bytes(unread.body, limit).await.map_err(|error| {
+        if let Some(failed) = BodyError::of(&error) {
+            let (status, code) = match failed {
+                BodyError::TooSlow { .. } => (StatusCode::REQUEST_TIMEOUT, "body-too-slow"),
+                BodyError::NoRoom => (StatusCode::SERVICE_UNAVAILABLE, "too-many-bodies"),
+            };
+            return Problem::new(status, code, failed.to_string());
+        }
         let cause = error.source().map(ToString::to_string);
         if cause.is_some_and(|cause| cause.contains("length limit")) {
-            Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "too-large",
-                format!("the body is larger than {limit} bytes"),
-            )
+            too_large()
         } else {
             Problem::bad_request("body-broken", "the body ended before it was complete")
         }
+    })?;
+    if unread.codings.is_empty() {
+        return Ok(read);
+    }
+    let codings = unread.codings.iter().map(String::as_str);
+    match swirl_content::decode(codings, read.into(), limit) {
+        Ok(decoded) => Ok(decoded.into()),
+        Err(CodingError::TooLarge(_)) => Err(too_large()),
+        Err(error) => Err(Problem::unreadable("unknown-coding", error.to_string())),
+    }
+}
+
+/// As [`body`], for a text, which is returned in UTF-8.
+pub async fn text(unread: Unread, limit: usize) -> Result<Bytes, Problem> {
+    let content_type = unread.content_type.clone();
+    let read = body(unread, limit).await?;
+    match swirl_content::text(&read, content_type.as_deref()) {
+        Ok(Cow::Borrowed(text)) if text.len() == read.len() => Ok(read),
+        Ok(text) => Ok(text.into_owned().into()),
+        Err(error) => Err(Problem::unreadable("invalid-text", error.to_string())),
+    }
+}
+
+/// The value of a preference in `Prefer` (RFC 7240); empty if it has none.
+pub fn preference<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<&'a str> {
+    let lines = headers.get_all("prefer").into_iter();
+    let preferences = lines
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split([',', ';']));
+    preferences.into_iter().find_map(|preference| {
+        let (name, value) = preference.split_once('=').unwrap_or((preference, ""));
+        let is_it = name.trim().eq_ignore_ascii_case(wanted);
+        is_it.then(|| value.trim().trim_matches('"'))
     })
 }
 
@@ -129,6 +204,25 @@ mod tests {
         assert_eq!(located(&["instances", "a-1"]), "/api/v1/instances/a-1");
         let odd = located(&["definitions", "a/b c?", "1.0+é"]);
         assert_eq!(odd, "/api/v1/definitions/a%2Fb%20c%3F/1.0%2B%C3%A9");
+    }
+
+    #[test]
+    fn preferences() {
+        let headers: HeaderMap = [
+            ("prefer", "wait=5, RETURN=\"minimal\""),
+            ("prefer", "reply"),
+        ]
+        .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
+        .into_iter()
+        .collect();
+        for (name, expected) in [
+            ("wait", Some("5")),
+            ("return", Some("minimal")),
+            ("reply", Some("")),
+            ("respond-async", None),
+        ] {
+            assert_eq!(preference(&headers, name), expected, "{name}");
+        }
     }
 
     #[test]

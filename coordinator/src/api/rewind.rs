@@ -7,7 +7,7 @@ use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{DefinitionId, InstanceId};
 use swirl_model::instance::{Instance, Status};
-use swirl_ports::{HistoryPage, HistoryPart, InstanceQueries};
+use swirl_ports::{HistoryPage, HistoryPart};
 use swirl_presentation::{Rewound, timeline};
 
 use super::Api;
@@ -38,7 +38,7 @@ pub struct Past {
 /// There is no such entry, or it is no longer kept.
 pub async fn past(api: &Api, instance: &Instance, at: u64) -> Result<Past, Problem> {
     let header = &instance.header;
-    let (entries, left_out) = until(&*api.queries, &header.id, at).await?;
+    let (entries, left_out) = until(api, &header.id, at).await?;
     let version = match entries.iter().rev().find_map(moved_to) {
         Some(version) => Some(version.to_owned()),
         None => later_moved_from(api, instance, at).await?,
@@ -97,11 +97,7 @@ pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<Value, Probl
 }
 
 /// Returns the last entries up to `at`, in order, and the number of entries before them.
-async fn until(
-    queries: &dyn InstanceQueries,
-    id: &InstanceId,
-    at: u64,
-) -> Result<(Vec<HistoryEntry>, u64), Problem> {
+async fn until(api: &Api, id: &InstanceId, at: u64) -> Result<(Vec<HistoryEntry>, u64), Problem> {
     before(at)?;
     let mut chunks: Vec<Vec<HistoryEntry>> = Vec::new();
     let (mut end, mut reads) = (at, 0);
@@ -113,7 +109,7 @@ async fn until(
                 break 'all;
             }
             reads += 1;
-            let page = read(queries, id, known, end - known).await?;
+            let page = read(api, id, known, end - known).await?;
             if at > page.total || page.before >= at {
                 return Err(no_entry(at, &page));
             }
@@ -149,17 +145,13 @@ async fn until(
     Ok((entries, end))
 }
 
-async fn read(
-    queries: &dyn InstanceQueries,
-    id: &InstanceId,
-    known: u64,
-    count: u64,
-) -> Result<HistoryPage, Problem> {
+async fn read(api: &Api, id: &InstanceId, known: u64, count: u64) -> Result<HistoryPage, Problem> {
     let part = HistoryPart::After {
         known,
         limit: usize::try_from(count).unwrap_or(usize::MAX),
     };
-    Ok(queries.history_page(id, part).await?)
+    let page = api.queries.history_page(id, part).await?;
+    Ok(page.at(api.service.clock.now()))
 }
 
 /// The number of the entries before this one.
@@ -209,7 +201,7 @@ async fn later_moved_from(
     }
     let mut known = at;
     while known < at + AHEAD_MAX {
-        let page = read(&*api.queries, id, known, CHUNK).await?;
+        let page = read(api, id, known, CHUNK).await?;
         let found = page.entries.iter().find_map(|entry| match &entry.event {
             Event::Operated { from, .. } => from.clone(),
             _ => None,

@@ -13,7 +13,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, post};
+use axum::routing::{MethodRouter, delete, get, options, post};
 use futures::FutureExt;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
@@ -24,9 +24,9 @@ use super::hosts::plain_host;
 use super::problem::Problem;
 use super::shared::{self, Shared};
 use super::{
-    Api, audit, batches, changes, console, cors, counts, dead_letters, definitions, diagrams,
-    events, gate, instances, listing, migrate, operate, overview, schedules, start, states, system,
-    views,
+    Api, audit, batches, below, changes, console, cors, counts, dead_letters, definitions,
+    diagrams, events, gate, instances, listing, migrate, operate, overview, schedules, start,
+    states, system, views,
 };
 use crate::access::Need;
 
@@ -91,6 +91,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
         ),
         (Read, "/api/v1/events", get(events::recent)),
         (
+            Deploy,
+            "/api/v1/definitions/{id}/{version}/activate",
+            post(definitions::activate),
+        ),
+        (
             Read,
             "/api/v1/definitions/{id}/{version}/diagram",
             get(diagrams::definition),
@@ -101,6 +106,7 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             get(states::states),
         ),
         (Start, "/api/v1/events", post(events::publish)),
+        (Nothing, "/api/v1/events", options(events::handshake)),
         (Read, "/api/v1/events/explain", post(events::explain)),
         (Read, "/api/v1/instances", get(listing::list)),
         (Read, "/api/v1/instances/{id}", get(instances::one)),
@@ -227,7 +233,9 @@ pub fn router(api: Api, secure: bool) -> Router {
     let router = Router::new()
         .fallback_service(router)
         .layer(from_fn(gate::namespace));
-    console::mount(router, &api, secure).layer(from_fn_with_state(api, guard))
+    let base = api.base_path.clone();
+    let router = console::mount(router, &api, secure).layer(from_fn_with_state(api, guard));
+    below::mount(router, &base)
 }
 
 async fn guard(State(api): State<Api>, mut request: Request, next: Next) -> Response {
@@ -294,8 +302,12 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
         cors::mark(headers, origin);
     }
     // A closed connection makes the client send its next request to another server when this one stops. It is also
-    // closed after a body that is too large, since the rest of that body isn't read.
-    if api.is_stopping() || response.status() == StatusCode::PAYLOAD_TOO_LARGE {
+    // closed after a body whose rest isn't read: one that is too large, or too slow.
+    let is_unread = matches!(
+        response.status(),
+        StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT
+    );
+    if api.is_stopping() || is_unread {
         let close = HeaderValue::from_static("close");
         response.headers_mut().insert(header::CONNECTION, close);
     }
@@ -362,20 +374,20 @@ async fn metrics(State(api): State<Api>) -> Response {
     }
 }
 
-async fn healthz() -> Response {
+async fn healthz(State(api): State<Api>) -> Response {
     let version = env!("CARGO_PKG_VERSION");
+    let health = api.health.as_ref();
+    if let Some(reason) = health.and_then(|health| health.beyond_recovery()) {
+        let body = json!({"status": "beyond recovery", "reason": reason, "version": version});
+        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
+    }
     Json(json!({"status": "ok", "version": version})).into_response()
 }
 
-/// Reports whether the server can read the store and isn't stopping.
+/// Reports whether the server can read and change the store, and isn't stopping.
 async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
     if api.is_stopping() {
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        return Err(Problem::new(
-            status,
-            "stopping",
-            "this server is about to stop",
-        ));
+        return Err(Problem::stopping());
     }
     let filter = Filter {
         limit: 1,
@@ -383,8 +395,8 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
     };
     api.queries.list(&filter).await?;
     // The server is still ready, since no other coordinator could do more.
-    let limited = match &api.limited {
-        Some(limited) => limited().await,
+    let limited = match &api.health {
+        Some(health) => health.limited().await?,
         None => Vec::new(),
     };
     let mut answer = json!({"status": "ready"});

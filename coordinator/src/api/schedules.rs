@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -19,7 +18,7 @@ use super::audit::audited;
 use super::operate::Asker;
 use super::paging;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters, located};
+use super::request::{self, Parameters, Unread, located};
 
 /// The default and the maximum number of next starts in a listing.
 const NEXT: usize = 3;
@@ -48,9 +47,8 @@ pub async fn list(
     let after: Option<String> = paging::place(query.after.as_deref())?;
     // One more than shown, to know whether there are more.
     let asked = api.service.planned(count, after.as_deref(), limit + 1);
-    let mut all = asked.await?;
-    let next = paging::cut(&mut all, limit, |one| one.definition.workflow.to_string());
-    let rows: Vec<Value> = all.iter().map(row).collect();
+    let place = |one: &Planned| one.definition.workflow.to_string();
+    let (rows, next) = paging::page(asked.await?, limit, place, row);
     Ok(Json(json!({
         "schedules": rows,
         "complete": next.is_none(),
@@ -62,6 +60,7 @@ fn row(planned: &Planned) -> Value {
     let (kind, text) = match &planned.schedule.when {
         When::Cron { expression, .. } => ("cron", expression),
         When::Interval(text) => ("interval", text),
+        When::After(text) => ("after", text),
         When::Window(text) => ("window", text),
     };
     let next = planned.next.iter().map(|at| format!("{at:.3}"));
@@ -121,9 +120,9 @@ pub async fn backfill(
     State(api): State<Api>,
     Path(workflow): Path<String>,
     Asker(operator): Asker,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
-    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let bytes = request::text(body, BODY_BYTES_MAX).await?;
     let asked: Backfill = serde_json::from_slice(&bytes).map_err(|error| {
         let detail = format!(
             "the body must be {{\"from\": \"2026-01-31T00:00:00Z\", \"to\": ..., \"dryRun\": true}}: {error}"
@@ -131,9 +130,13 @@ pub async fn backfill(
         Problem::bad_request("invalid-json", cut(&detail))
     })?;
     let instant = |name: &str, text: &str| {
-        Timestamp::parse(text).map_err(|error| {
-            let detail =
-                format!("'{name}' is not an instant such as 2026-01-31T00:00:00Z: {error}");
+        // A date is its beginning in UTC, as in queries.
+        let midnight = format!("{text}T00:00:00Z");
+        let is_date = text.len() == "2026-01-31".len();
+        Timestamp::parse(if is_date { &midnight } else { text }).map_err(|error| {
+            let detail = format!(
+                "'{name}' is not an instant such as 2026-01-31T00:00:00Z or 2026-01-31: {error}"
+            );
             Problem::bad_request("invalid-json", cut(&detail))
         })
     };

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -20,7 +19,7 @@ use swirl_service::{Refused, StartRequest, Started};
 use super::Api;
 use super::instance_view::shown;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters, located};
+use super::request::{self, Parameters, Unread, located};
 
 /// The largest input, in bytes.
 const INPUT_BYTES_MAX: usize = 1 << 20;
@@ -45,11 +44,11 @@ pub async fn start(
     Path(workflow): Path<String>,
     Parameters(query): Parameters<Query>,
     headers: HeaderMap,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
     let wait = wait(query.wait.as_deref(), &headers)?;
     let key = request::key(&headers)?;
-    let bytes = request::body(body, INPUT_BYTES_MAX).await?;
+    let bytes = request::text(body, INPUT_BYTES_MAX).await?;
     let input = if bytes.is_empty() {
         Data::object()
     } else {
@@ -126,12 +125,7 @@ fn wait(query: Option<&str>, headers: &HeaderMap) -> Result<Option<Duration>, Pr
         return parse_wait(text).map(Some);
     }
     // Servers may ignore a preference, so one that cannot be read is not an error.
-    let prefer = request::header(headers, "prefer")?.unwrap_or_default();
-    let seconds = prefer.split([',', ';']).find_map(|preference| {
-        let (name, value) = preference.split_once('=')?;
-        let wait = name.trim().eq_ignore_ascii_case("wait");
-        wait.then(|| value.trim().trim_matches('"').parse::<u64>().ok())?
-    });
+    let seconds = request::preference(headers, "wait").and_then(|value| value.parse().ok());
     Ok(seconds.map(|seconds| Duration::from_secs(seconds).min(WAIT_MAX)))
 }
 

@@ -14,9 +14,10 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::instance::Status;
 use swirl_ports::{Filter, Summary};
 use swirl_presentation::place::{is_waiting, place};
-use swirl_presentation::{Occupancies, Occupancy, render_occupied};
+use swirl_presentation::{Occupancies, Occupancy};
 
 use super::Api;
+use super::pictures::Shown;
 use super::problem::{Problem, cut};
 use super::request::Parameters;
 
@@ -78,7 +79,11 @@ pub async fn states(
         "complete": all_running && all_faulted,
     });
     if asked.diagram {
-        answer["diagram"] = json!(render_occupied(&definition.workflow, &states));
+        let drawn = api
+            .pictures
+            .get(&definition, Shown::Occupied(states))
+            .await?;
+        answer["diagram"] = json!(String::from_utf8_lossy(&drawn));
     }
     Ok(Json(answer))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -12,11 +11,12 @@ use serde_json::{Value, json};
 use swirl_ports::{SavedView, SavedViews, VIEWS_MAX};
 use swirl_service::{Audited, Operator};
 
+use super::Api;
 use super::audit::audited;
 use super::listing::{self, ListingQuery};
 use super::operate::Asker;
 use super::problem::{Problem, cut};
-use super::{Api, request};
+use super::request::{self, Unread};
 
 /// The largest body, in bytes.
 const BODY_BYTES_MAX: usize = 16 << 10;
@@ -44,10 +44,10 @@ pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
 pub async fn save(
     State(api): State<Api>,
     Asker(operator): Asker,
-    body: Body,
+    body: Unread,
 ) -> Result<Response, Problem> {
     let store = store(&api)?;
-    let bytes = request::body(body, BODY_BYTES_MAX).await?;
+    let bytes = request::text(body, BODY_BYTES_MAX).await?;
     let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
         let detail = format!(
             "the body must be {{\"name\": \"Failed orders\", \"workflow\": \"order\", \"status\": \"faulted\"}}: {error}"
@@ -133,8 +133,12 @@ fn parts(view: &SavedView) -> [(&'static str, &Option<String>); 4] {
 fn name(asked: &str) -> Result<String, Problem> {
     let name = asked.trim();
     let length = name.chars().count();
-    if length == 0 || length > NAME_CHARS_MAX || name.chars().any(char::is_control) {
-        let detail = format!("the name of a view has 1 to {NAME_CHARS_MAX} characters on one line");
+    // The name is a part of the view's address, and clients resolve these two as folders.
+    let is_folder = matches!(name, "." | "..");
+    if length == 0 || length > NAME_CHARS_MAX || is_folder || name.chars().any(char::is_control) {
+        let detail = format!(
+            "the name of a view has 1 to {NAME_CHARS_MAX} characters on one line, and is not '.' or '..'"
+        );
         return Err(Problem::bad_request("invalid-json", detail));
     }
     Ok(name.to_owned())

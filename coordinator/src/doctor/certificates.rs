@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use swirl_config::files;
 use x509_cert::Certificate;
 use x509_cert::der::Decode;
 
@@ -17,7 +18,7 @@ const SOON: Duration = Duration::from_secs(14 * 24 * 60 * 60);
 /// A file of certificates in PEM. `name` is the setting with the file's path.
 pub fn file(report: &mut Report, name: &str, path: &Path) {
     let shown = path.display();
-    let pem = match std::fs::read(path) {
+    let pem = match files::read(path, files::BYTES_MAX) {
         Ok(pem) => pem,
         Err(error) => {
             let message = format!("{shown} cannot be read: {error}");

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use swirl_config::{AuthMode, Config, NatsAuth, Process};
+use swirl_config::{AuthMode, Config, NatsAuth, Process, files};
 use swirl_functions::secrets::{File, Folder};
 use swirl_model::time::Timestamp;
 use tokio::time::timeout;
@@ -45,7 +45,7 @@ pub async fn local(report: &mut Report, config: &Config, processes: &[Process]) 
 }
 
 fn readable(report: &mut Report, name: &str, path: &Path) {
-    match std::fs::read(path) {
+    match files::read(path, files::BYTES_MAX) {
         Ok(_) => report.ok(name, format!("{} can be read", path.display())),
         Err(error) => {
             let message = format!("{} cannot be read: {error}", path.display());

@@ -1,6 +1,6 @@
 //! Access to a coordinator's API, as configured.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, StatusCode, header};
 use serde::Deserialize;
 use swirl_cluster::tls;
-use swirl_config::{self as config, AuthMode, Config};
+use swirl_config::{self as config, AuthMode, Config, files};
 
 use crate::access::{
     Access, Fetch, KeySource, Oidc, OidcSettings, ReadTokens, SignInSettings, Token, TokenEntry,
@@ -88,12 +88,10 @@ struct TokensFile {
     tokens: Vec<TokenEntry>,
 }
 
-fn read_tokens(path: &PathBuf) -> Result<Vec<Token>, String> {
+fn read_tokens(path: &Path) -> Result<Vec<Token>, String> {
     let shown = path.display();
-    let bytes = std::fs::read(path).map_err(|error| format!("{shown} cannot be read: {error}"))?;
-    if bytes.len() > BYTES_MAX {
-        return Err(format!("{shown} is larger than {BYTES_MAX} bytes"));
-    }
+    let bytes =
+        files::read(path, BYTES_MAX).map_err(|error| format!("{shown} cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| format!("{shown} is not valid UTF-8"))?;
     // Leave out the lines that the error would show, since they contain hashes.
     let wrong = |error: toml::de::Error| {

@@ -4,42 +4,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use futures::FutureExt;
 use swirl_cluster::{Cluster, FLUSH_MAX, aside, threads};
 use swirl_config::{Config, Coordinator};
 use swirl_nats::JoinSource;
 use swirl_redis::Redis;
 use swirl_runtime::{Settings, Shares};
-use swirl_service::{Auditing, BatchLimits, Batching, PublishingEffects, Service};
+use swirl_service::{Auditing, BatchLimits, Batching, PublishingEffects, Recent, Seen, Service};
 use swirl_telemetry::Telemetry;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::answers::answers;
 use super::dead_letters::Kept;
+use super::health::ClusterHealth;
 use super::insight::ClusterInsight;
 use super::intake;
 use super::lifecycle;
+use super::listeners::Listeners;
 use super::no_calls;
 use super::watch::{Backlogs, watch as watch_queues};
 use crate::access::Access;
 use crate::api::{Api, Reader};
 use crate::join::{AT_ONCE, join_forks};
-use crate::server::{Server, Tls};
+use crate::server::Server;
 
 /// How often the reconciler looks for scopes that should be running but aren't.
 const SWEEP: Duration = Duration::from_secs(2);
 /// A coordinator that doesn't renew its leases for this long loses its shards to the others.
 const TTL_MS: u64 = 5_000;
 
+/// How often the events that this coordinator received are shared with the others.
+const SHARE: Duration = Duration::from_secs(1);
+
 /// Coordinates until `stop` is done.
 ///
 /// # Errors
-/// The address is taken, the certificate cannot be used, or the server failed.
+/// The server failed.
+#[expect(clippy::too_many_arguments, reason = "the parts of the process")]
 pub async fn coordinate(
     cluster: Cluster,
     redis: Redis,
+    listeners: Listeners,
     reader: Arc<dyn Reader>,
     access: Access,
     config: &Config,
@@ -47,23 +52,12 @@ pub async fn coordinate(
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> anyhow::Result<()> {
     let settings = &config.coordinator;
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .with_context(|| format!("cannot listen on {}", settings.listen))?;
+    let Listeners {
+        api: listener,
+        health,
+        tls,
+    } = listeners;
     let address = listener.local_addr()?;
-    let health = match settings.health_listen {
-        Some(at) => Some(
-            TcpListener::bind(at)
-                .await
-                .with_context(|| format!("cannot listen on {at}"))?,
-        ),
-        None => None,
-    };
-    let tls = settings
-        .tls
-        .as_ref()
-        .map(|(cert, key)| Tls::load(cert, key));
-    let tls = tls.transpose().context("coordinator.tls_cert")?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let system = cluster.system(telemetry.clone());
     let system = system.running_inline(settings.runs_inline);
@@ -109,6 +103,10 @@ pub async fn coordinate(
     start(&mut tasks, service.clone(), |service| async move {
         service.run_reconciler(&*effects, SWEEP).await;
     });
+    let freeing = redis.clone();
+    start(&mut tasks, service.clone(), |service| async move {
+        service.run_freeing(&freeing).await;
+    });
     let batching = Batching {
         service: service.clone(),
         store: Arc::new(redis.clone()),
@@ -117,9 +115,24 @@ pub async fn coordinate(
     let carried = batching.clone();
     tasks.spawn(async move { carried.run().await });
     let namespace = cluster.streams.namespace().to_owned();
-    let published =
-        lifecycle::publish(&mut tasks, &cluster, &redis, &namespace, settings.lifecycle);
+    let published = lifecycle::publish(
+        &mut tasks,
+        &cluster,
+        &redis,
+        &namespace,
+        service.registry.clone(),
+        settings.lifecycle,
+    );
     let metrics = telemetry.metrics().clone();
+    let recent = service.recent.clone();
+    recent.log_unreceived(settings.log_unreceived);
+    let counted = recent.clone();
+    metrics.watch_events(move || {
+        let counts = counted.counts().into_iter();
+        let counts = counts.map(|(kind, outcome, count)| (kind, outcome.as_str(), count));
+        counts.collect()
+    });
+    tasks.spawn(share_events(redis.clone(), recent));
     let streams = cluster.streams.clone();
     let backlogs = Backlogs::default();
     let seen = watch_queues(
@@ -132,21 +145,20 @@ pub async fn coordinate(
     tasks.spawn(seen);
     let insight = ClusterInsight {
         redis: redis.clone(),
-        backlogs,
+        backlogs: backlogs.clone(),
         config: config.clone(),
     };
-    let api =
-        Api::new(service, cluster.store.clone(), reader, access).with_origins(&settings.origins);
+    let api = Api::new(service, cluster.store.clone(), reader, access)
+        .with_origins(&settings.origins)
+        .with_webhook_origins(&settings.webhook_origins)
+        .with_base_path(&settings.base_path);
     let api = match &settings.hosts {
         Some(hosts) => api.only_hosts(hosts),
         None => api,
     };
     let servers = cluster.servers.clone();
-    let limited = move || {
-        let servers = servers.clone();
-        async move { servers.limited().await }.boxed()
-    };
-    let api = api.with_limited(Arc::new(limited));
+    let cluster_health = ClusterHealth { servers, backlogs };
+    let api = api.with_health(Arc::new(cluster_health));
     let api = api.with_insight(Arc::new(insight));
     let api = api.with_batches(&batching);
     let api = api.with_auditing(auditing(&redis, settings));
@@ -154,14 +166,16 @@ pub async fn coordinate(
     let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
     let api = api.with_answers(answers(&telemetry, scheme));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
-    tracing::info!("the API is at {scheme}://{address}/api/v1/openapi.json");
-    tracing::info!("the console is at {scheme}://{address}/console/");
+    let base = &settings.base_path;
+    tracing::info!("the API is at {scheme}://{address}{base}/api/v1/openapi.json");
+    tracing::info!("the console is at {scheme}://{address}{base}/console/");
     let server = Server::new(api)
         .tls(tls)
         .drain(settings.drain_delay)
         .stop_max(settings.shutdown_deadline)
         .health(health)
-        .address_max(settings.connections_per_address);
+        .address_max(settings.connections_per_address)
+        .incomplete_bodies(settings.incomplete_bodies);
     let stop = async {
         stop.await;
         tracing::info!("stopping");
@@ -210,6 +224,19 @@ fn start<F: Future<Output = ()> + Send + 'static>(
     work: impl FnOnce(Service) -> F,
 ) {
     tasks.spawn(work(service));
+}
+
+/// Shares the events that this coordinator received with the others. Never returns.
+async fn share_events(redis: Redis, recent: Arc<Recent>) {
+    loop {
+        tokio::time::sleep(SHARE).await;
+        let events = recent.take_unshared();
+        let shown: Vec<_> = events.iter().map(Seen::json).collect();
+        if let Err(error) = redis.note_events(&shown).await {
+            tracing::debug!(%error, "other coordinators don't know the last events of this one yet");
+            recent.put_back(events);
+        }
+    }
 }
 
 /// Leases this coordinator's part of the shards, and renews the leases. Never returns.

@@ -33,9 +33,10 @@ fn unavailable(error: swirl_nats::Error) -> Error {
 
 #[async_trait]
 impl DeadLetters for Kept {
-    async fn list(&self, from: u64, limit: usize) -> Result<Vec<DeadLetter>> {
+    async fn list(&self, from: u64, limit: usize) -> Result<(Vec<DeadLetter>, bool)> {
         let found = self.0.list(from, limit).await.map_err(unavailable)?;
-        Ok(found.into_iter().map(letter).collect())
+        let letters = found.letters.into_iter().map(letter).collect();
+        Ok((letters, found.has_more))
     }
 
     async fn get(&self, sequence: u64) -> Result<Option<DeadLetter>> {

@@ -1,6 +1,7 @@
 //! The state of the cluster as a coordinator sees it.
 
 use async_trait::async_trait;
+use serde_json::Value;
 use swirl_config::{Config, Process};
 use swirl_model::time::Timestamp;
 use swirl_nats::Backlog;
@@ -41,6 +42,10 @@ impl Insight for ClusterInsight {
             true => self.redis.count_unread_of_all().await.map(Some),
             false => Ok(None),
         }
+    }
+
+    async fn recent_events(&self, limit: usize) -> Result<Option<Vec<Value>>> {
+        self.redis.noted_events(limit).await.map(Some)
     }
 
     /// Settings that only workers use are left to them: their files may be on other machines.

@@ -14,7 +14,7 @@ use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
 use swirl_nats::{Incoming, Intake, Streams};
 use swirl_redis::{Reading, Redis};
-use swirl_service::{Arrival, Service, Taken, read_message};
+use swirl_service::{Arrival, Service, Taken, Via, read_message};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -32,11 +32,14 @@ const KEEP: Duration = Duration::from_millis(250);
 const ASK: Duration = Duration::from_millis(250);
 /// The number of events that are fetched ahead of those that are being processed.
 const AHEAD: usize = 256;
-/// The number of events that are processed at once, and the number that may wait for their turn.
+/// The number of events that are processed at once.
 const AT_ONCE: usize = 64;
-const PENDING: usize = 512;
-/// The number of events that are examined at a time to find related ones.
+/// The room for events that wait for their turn, in KiB, and the room that each takes at least.
+const PENDING_KIB: usize = 64 << 10;
+const EVENT_KIB: usize = 128;
+/// The number of events that are examined at a time to find related ones, and their size.
 const BATCH: usize = 64;
+const BATCH_BYTES: usize = 8 << 20;
 
 /// The time that running work on events may take when the coordinator stops.
 const FINISH_MAX: Duration = Duration::from_secs(3);
@@ -173,7 +176,7 @@ async fn leave(redis: &Redis, progress: Option<&Progress>) {
 }
 
 async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) {
-    let room = Arc::new(Semaphore::new(PENDING));
+    let room = Arc::new(Semaphore::new(PENDING_KIB));
     let mut turns = Turns::default();
     loop {
         while working.try_join_next().is_some() {}
@@ -181,10 +184,12 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
         let Some(first) = intake.next().await else {
             return;
         };
-        let mut incoming = vec![first];
+        let (mut bytes, mut incoming) = (first.bytes(), vec![first]);
         while incoming.len() < BATCH
+            && bytes < BATCH_BYTES
             && let Some(Some(more)) = intake.next().now_or_never()
         {
+            bytes += more.bytes();
             incoming.push(more);
         }
         let mut events = Vec::new();
@@ -197,10 +202,12 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
             match read_message(incoming.headers(), incoming.payload()) {
                 Ok(event) => events.push((incoming, event)),
                 Err(invalid) => {
-                    let Ok(place) = room.clone().acquire_owned().await else {
+                    let Some(place) = make_room(&room, &incoming).await else {
                         return;
                     };
                     let reason = format!("this is not a CloudEvent: {invalid}");
+                    let now = work.service.clock.now();
+                    work.service.recent.refused(None, Via::Nats, &reason, now);
                     working.spawn(bury(work.clone(), incoming, reason, place));
                 }
             }
@@ -209,7 +216,7 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
             return;
         };
         for ((incoming, event), mut arrival) in events.into_iter().zip(arrivals) {
-            let Ok(place) = room.clone().acquire_owned().await else {
+            let Some(place) = make_room(&room, &incoming).await else {
                 return;
             };
             if arrival.is_unawaited() && turns.any(arrival.keys()) {
@@ -221,6 +228,13 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
             working.spawn(taken.instrument(span));
         }
     }
+}
+
+/// Waits until there is room for an event.
+async fn make_room(room: &Arc<Semaphore>, incoming: &Incoming) -> Option<OwnedSemaphorePermit> {
+    let kib = (incoming.bytes() >> 10).clamp(EVENT_KIB, PENDING_KIB);
+    let kib = u32::try_from(kib).ok()?;
+    room.clone().acquire_many_owned(kib).await.ok()
 }
 
 async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedSemaphorePermit) {
@@ -275,6 +289,10 @@ async fn take(
         if let Some(reason) = dead
             && incoming.dead(&reason).await
         {
+            let now = work.service.clock.now();
+            work.service
+                .recent
+                .refused(Some(&event), Via::Nats, &reason, now);
             return work.progress.end(incoming.sequence());
         }
         if work.unless_stopping(sleep(pause)).await.is_none() {

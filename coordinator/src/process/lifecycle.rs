@@ -8,6 +8,7 @@ use swirl_cluster::Cluster;
 use swirl_config::Lifecycle;
 use swirl_nats::LifecycleStream;
 use swirl_redis::Redis;
+use swirl_runtime::Registry;
 use swirl_service::{Follower, LifecycleCounts, LifecycleEvents};
 use tokio::task::JoinSet;
 
@@ -28,11 +29,12 @@ pub fn publish(
     cluster: &Cluster,
     redis: &Redis,
     namespace: &str,
+    registry: Arc<Registry>,
     settings: Lifecycle,
 ) -> Published {
     let options = swirl_cluster::lifecycle_options(&settings);
     let stream = LifecycleStream::new(cluster.streams.clone(), options);
-    let events = LifecycleEvents::new(namespace, Arc::new(stream));
+    let events = LifecycleEvents::new(namespace, Arc::new(stream), registry);
     let counts = events.counts().clone();
     let follower = Follower::new(
         Arc::new(redis.clone()),

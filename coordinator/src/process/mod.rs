@@ -4,11 +4,14 @@ mod access;
 mod answers;
 mod coordinate;
 mod dead_letters;
+mod health;
 mod insight;
 mod intake;
 mod lifecycle;
+mod listeners;
 mod no_calls;
 mod progress;
+mod stall;
 mod turns;
 mod watch;
 
@@ -16,14 +19,16 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use swirl_config::{AuthMode, Config};
-use swirl_deployment::{DocumentReader, Loader};
+use swirl_deployment::{DocumentReader, Loader, NAMESPACE_FUNCTIONS_URI, functions_file};
 use swirl_embedded::SystemClock;
+use swirl_functions::egress::Found;
 use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
 
 pub use access::{access, oidc, tokens};
 pub use answers::answers;
 pub use coordinate::{batch_limits, coordinate};
+pub use listeners::Listeners;
 
 /// Coordinates until the process gets a signal to stop; returns its exit code. Logging has been set up.
 ///
@@ -42,18 +47,27 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let mut stop = Box::pin(swirl_cluster::stop().context("signals cannot be listened to")?);
         let hosts = &config.http.allow_hosts;
         let hosts = Hosts::parse(hosts)?.without_loopback();
-        let (http, clock) = (HttpConfig::default(), Arc::new(SystemClock));
+        let (found, clock) = (Found::default(), Arc::new(SystemClock));
+        let http = HttpConfig {
+            egress: swirl_cluster::egress(config, &found),
+            ..HttpConfig::default()
+        };
         let mut loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
+        if let Some(file) = &config.given_functions {
+            let given = functions_file(file, NAMESPACE_FUNCTIONS_URI);
+            loader.given = vec![given.context("functions.given")?];
+        }
         match swirl_cluster::secrets(&config.secrets) {
             Ok(secrets) => loader.secrets = secrets,
             // Only documents that need credentials are affected, and workers have their own secrets.
             Err(error) => tracing::warn!("documents are fetched without secrets: {error:#}"),
         }
         let loader = Arc::new(loader);
-        let connect = swirl_cluster::connect(config, "coordinator", loader.lower());
+        let listeners = Listeners::bind(&config.coordinator).await?;
+        let connect = swirl_cluster::connect(config, "coordinator", loader.lower(), found);
         let connected = tokio::select! {
             () = &mut stop => return Ok(0),
-            connected = connect => connected,
+            connected = listeners.starting(connect) => connected,
         };
         let (cluster, redis) = match connected {
             Ok(connected) => connected,
@@ -69,7 +83,10 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let (cluster, telemetry) =
             swirl_cluster::telemetry(cluster, config, "coordinator", process)?;
         let presence = swirl_cluster::Presence::begin(&redis, "coordinator");
-        let coordinated = coordinate(cluster, redis, reader, access, config, telemetry, stop).await;
+        let coordinated = coordinate(
+            cluster, redis, listeners, reader, access, config, telemetry, stop,
+        )
+        .await;
         presence.end().await;
         coordinated.map(|()| 0)
     })

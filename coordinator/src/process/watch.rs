@@ -11,6 +11,7 @@ use swirl_redis::{Activity, Redis};
 use swirl_telemetry::{Metrics, Watched};
 
 use super::lifecycle::Published;
+use super::stall::Stall;
 
 const EVERY: Duration = Duration::from_secs(5);
 
@@ -23,6 +24,8 @@ struct Figures {
     activity: Option<Activity>,
     /// Includes the time at which it was read.
     unread: Option<(UnreadCount, Timestamp)>,
+    /// The queues that don't become shorter, and for how long they haven't.
+    stalled: Vec<(&'static str, u64, Duration)>,
 }
 
 /// The lengths of the queues, as last read.
@@ -35,6 +38,19 @@ impl Backlogs {
         let figures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         figures.backlog?;
         Some(figures.queues())
+    }
+
+    /// What to say about queues that don't become shorter.
+    pub fn stalled(&self) -> Vec<String> {
+        let figures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let stalled = figures.stalled.iter();
+        let lines = stalled.map(|(queue, length, still)| {
+            format!(
+                "{length} {queue} wait in NATS, and haven't become fewer for {} s",
+                still.as_secs()
+            )
+        });
+        lines.collect()
     }
 }
 
@@ -57,13 +73,16 @@ pub async fn watch(
     let figures = backlogs.0;
     register(&figures, &metrics);
     register_lifecycle(&figures, published, &metrics);
+    let (start, mut stalls) = (Instant::now(), [Stall::default(); 3]);
     loop {
         let begun = Instant::now();
+        let mut done = None;
         let backlog = match redis.events_place().await {
-            Ok(place) => streams
-                .backlog(place.as_ref())
-                .await
-                .map_err(|error| error.to_string()),
+            Ok(place) => {
+                done = Some(place.as_ref().map_or(0, |place| place.done));
+                let backlog = streams.backlog(place.as_ref()).await;
+                backlog.map_err(|error| error.to_string())
+            }
             Err(error) => Err(error.to_string()),
         };
         metrics.nats("consumer_info", begun.elapsed(), backlog.is_err());
@@ -86,13 +105,22 @@ pub async fn watch(
             true => unread(&redis).await,
             false => None,
         };
-        *figures.lock().unwrap_or_else(PoisonError::into_inner) = Figures {
+        let mut seen = Figures {
             backlog: backlog.ok(),
             joins: joins.ok(),
             instances: instances.unwrap_or_default(),
             activity: activity.ok(),
             unread,
+            stalled: Vec::new(),
         };
+        for ((queue, backlog), stall) in seen.queues().zip(&mut stalls) {
+            let done = done.filter(|_| queue == "events");
+            if let Some(still) = stall.see(&backlog, done, start.elapsed()) {
+                let length = backlog.pending + backlog.unacknowledged;
+                seen.stalled.push((queue, length, still));
+            }
+        }
+        *figures.lock().unwrap_or_else(PoisonError::into_inner) = seen;
         tokio::time::sleep(EVERY).await;
     }
 }

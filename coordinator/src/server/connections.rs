@@ -23,7 +23,7 @@ const STOP_MAX: Duration = Duration::from_secs(3);
 /// The API behind a port.
 pub struct Server {
     api: Api,
-    tls: Option<Tls>,
+    tls: Option<Arc<Tls>>,
     drain: Duration,
     stop_max: Duration,
     limits: Limits,
@@ -64,8 +64,15 @@ impl Server {
         self
     }
 
+    /// Limits the bytes of all bodies that are incomplete.
     #[must_use]
-    pub fn tls(mut self, tls: Option<Tls>) -> Server {
+    pub fn incomplete_bodies(mut self, bytes_max: usize) -> Server {
+        self.limits.bodies.total = bytes_max;
+        self
+    }
+
+    #[must_use]
+    pub fn tls(mut self, tls: Option<Arc<Tls>>) -> Server {
         self.tls = tls;
         self
     }
@@ -104,7 +111,7 @@ impl Server {
     ) -> io::Result<()> {
         listener.local_addr()?;
         let (api, access) = (self.api.clone(), self.api.access.clone());
-        let tls = self.tls.map(Arc::new);
+        let tls = self.tls;
         let mut kept = JoinSet::new();
         kept.spawn(async move { access.keep().await });
         if let Some(tls) = tls.clone() {

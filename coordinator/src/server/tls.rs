@@ -7,6 +7,7 @@ use std::time::Duration;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use swirl_config::files;
 use tokio_rustls::TlsAcceptor;
 
 /// How often the files are checked.
@@ -64,7 +65,7 @@ impl Tls {
     }
 
     /// Returns an acceptor with the current certificate.
-    pub(super) fn acceptor(&self) -> TlsAcceptor {
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
         let current = self.current.read().unwrap_or_else(PoisonError::into_inner);
         TlsAcceptor::from(current.config.clone())
     }
@@ -117,11 +118,7 @@ fn read(cert: &Path, key: &Path) -> Result<Files, TlsError> {
             path: path.display().to_string(),
             reason,
         };
-        let bytes = std::fs::read(path).map_err(|error| failed(error.to_string()))?;
-        match bytes.len() > FILE_BYTES_MAX {
-            true => Err(failed(format!("it is larger than {FILE_BYTES_MAX} bytes"))),
-            false => Ok(bytes),
-        }
+        files::read(path, FILE_BYTES_MAX).map_err(|error| failed(error.to_string()))
     };
     Ok(Files {
         cert: file(cert)?,

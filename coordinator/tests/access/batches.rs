@@ -14,8 +14,8 @@ use swirl_model::instance::Header;
 use swirl_model::scope::{Role, Scope};
 use swirl_model::time::Timestamp;
 use swirl_ports::{
-    Batch, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Error, ExecutionStore,
-    InstanceQueries, NewRecords, Result,
+    Batch, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Error,
+    ExecutionStore, InstanceQueries, NewRecords, Result,
 };
 use swirl_servers::eventually;
 use swirl_service::{BatchLimits, Batching};
@@ -36,6 +36,7 @@ pub fn instance(id: &str) -> NewRecords {
             started_at: Timestamp(0),
             parent: None,
             continued_from: None,
+            scheduled_at: None,
             key: None,
             instance_key: None,
             timeout: None,
@@ -134,8 +135,13 @@ struct Forgetful {
 
 #[async_trait]
 impl Batches for Forgetful {
-    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool> {
-        self.store.create_batch(order, instances).await
+    async fn create_batch(
+        &self,
+        order: &BatchOrder,
+        instances: &[InstanceId],
+        active_max: usize,
+    ) -> Result<BatchCreation> {
+        self.store.create_batch(order, instances, active_max).await
     }
 
     async fn batch(&self, id: &str) -> Result<Option<Batch>> {
@@ -243,7 +249,7 @@ async fn batches_are_kept_for_a_time() {
     let now = running.batching.service.clock.now();
     for (id, minutes) in [("old", 70), ("recent", 50)] {
         let order = order(id.to_owned(), Timestamp(now.0 - minutes * 60_000), 0);
-        assert!(store.create_batch(&order, &[]).await.unwrap());
+        made(&store, &order, &[]).await;
     }
     let carrier = running.batching.clone();
     let carried = tokio::spawn(async move { carrier.run().await });
@@ -256,11 +262,17 @@ async fn batches_are_kept_for_a_time() {
     carried.abort();
 }
 
+async fn made(store: &Embedded, order: &BatchOrder, instances: &[InstanceId]) {
+    let created = store.create_batch(order, instances, usize::MAX);
+    assert_eq!(created.await.unwrap(), BatchCreation::New);
+}
+
 fn order(id: String, created_at: Timestamp, matched: usize) -> BatchOrder {
     BatchOrder {
         id,
         operation: "cancel".to_owned(),
         result: None,
+        patch: None,
         state: None,
         version: None,
         query: "id = a".to_owned(),
@@ -282,15 +294,15 @@ async fn dropped(limits: BatchLimits) {
     let now = running.batching.service.clock.now();
     // One ended long ago, one is paused since then, and two more than are kept have just ended.
     let old = order("old".to_owned(), Timestamp(0), 0);
-    assert!(store.create_batch(&old, &[]).await.unwrap());
+    made(&store, &old, &[]).await;
     let paused = order("paused".to_owned(), Timestamp(0), 1);
     let instances = [InstanceId::new("a")];
-    assert!(store.create_batch(&paused, &instances).await.unwrap());
+    made(&store, &paused, &instances).await;
     let pause = store.change_batch("paused", BatchState::Paused, now);
     pause.await.unwrap();
     for n in 0..limits.kept + 2 {
         let order = order(format!("b{n}"), now.plus_ms(n as u64), 0);
-        assert!(store.create_batch(&order, &[]).await.unwrap());
+        made(&store, &order, &[]).await;
     }
     let carrier = running.batching.clone();
     let carried = tokio::spawn(async move { carrier.run().await });

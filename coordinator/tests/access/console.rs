@@ -304,3 +304,44 @@ async fn only_known_files_are_served() {
         );
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_served_below_a_path() {
+    let mut setup = Setup::new(guarded(None));
+    setup.base_path = "/swirl/";
+    let running = setup.start().await;
+    let mut browser = Browser::new(&running);
+    let answer = browser.get("/swirl/console/").await;
+    assert_eq!(answer.status(), StatusCode::SEE_OTHER);
+    let location = answer.headers()["location"].to_str().unwrap().to_owned();
+    assert!(location.starts_with("/swirl/console/sign-in"), "{location}");
+    let page = browser.get(&location).await;
+    let cookie = page.headers().get("set-cookie").cloned();
+    let text = page.text().await.unwrap();
+    assert!(text.contains("href=\"/swirl/console/assets/"), "{text}");
+    assert!(text.contains("action=\"/swirl/console/sign-in"), "{text}");
+    assert!(!text.contains("=\"/console/assets"), "{text}");
+    if let Some(cookie) = cookie {
+        let cookie = cookie.to_str().unwrap();
+        assert!(cookie.contains("Path=/swirl/console;"), "{cookie}");
+    }
+    let csrf = browser.csrf(&location).await;
+    let form = [
+        ("csrf", csrf.as_str()),
+        ("token", "viewer-token"),
+        ("next", "/console/instances"),
+    ];
+    let signed_in = browser.post("/swirl/console/sign-in", &form, &[]).await;
+    assert_eq!(signed_in.status(), StatusCode::SEE_OTHER);
+    assert_eq!(signed_in.headers()["location"], "/swirl/console/instances");
+    let list = browser.get("/swirl/console/instances").await;
+    assert_eq!(list.status(), StatusCode::OK);
+    let list = list.text().await.unwrap();
+    assert!(list.contains("href=\"/swirl/console/definitions"), "{list}");
+    // Probes, and proxies that remove the path.
+    for path in ["/swirl/api/v1/openapi.json", "/swirl/healthz", "/healthz"] {
+        assert_eq!(browser.get(path).await.status(), StatusCode::OK, "{path}");
+    }
+    let other = browser.get("/swirling/healthz").await;
+    assert_eq!(other.status(), StatusCode::NOT_FOUND);
+}

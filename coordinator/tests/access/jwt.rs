@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ring::hmac;
 use serde_json::{Value, json};
-use swirl_coordinator::access::{Access, KeySource, Need, Oidc, OidcError, Role, Tokens};
+use swirl_coordinator::access::{Access, KeySource, Need, Oidc, OidcError, Role, Sender, Tokens};
 use swirl_servers::eventually;
 
 use crate::provider::{AUDIENCE, Key, Provider, Web, encode, now};
@@ -242,7 +242,7 @@ async fn signatures_of_the_standard_are_valid() {
     let refused = async |token: &str| {
         let header = format!("Bearer {token}");
         let refused = access
-            .authorize(Some(header.as_bytes()), Need::Read, None)
+            .authorize(Some(header.as_bytes()), Need::Read, Sender::default())
             .await;
         refused.unwrap_err().to_string()
     };

@@ -3,6 +3,7 @@
 
 mod audit;
 mod batches;
+mod bodies;
 mod console;
 mod crowds;
 mod deploying;

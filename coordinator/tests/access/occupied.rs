@@ -60,3 +60,38 @@ async fn the_count_has_a_limit_and_says_so() {
         "{page}"
     );
 }
+
+/// A picture of everything would take seconds of each request, and tens of megabytes.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_definition_has_a_simple_picture() {
+    const STATES: usize = 50;
+    let setup = Setup {
+        reader: Arc::new(Reads),
+        ..Setup::new(Access::open("shop"))
+    };
+    let running = setup.start().await;
+    // From each state to each.
+    let state = |from: usize| {
+        let condition = |to| json!({"condition": "${ .n == 1 }", "transition": format!("S{to}")});
+        let conditions: Vec<Value> = (0..STATES).map(condition).collect();
+        json!({
+            "name": format!("S{from}"),
+            "type": "switch",
+            "dataConditions": conditions,
+            "defaultCondition": {"end": true},
+        })
+    };
+    let states: Vec<Value> = (0..STATES).map(state).collect();
+    let document = json!({"id": "dense", "version": "1", "specVersion": "0.8", "states": states});
+    let deploy = client().post(running.url("/api/v1/definitions"));
+    let answer = deploy.body(document.to_string()).send().await.unwrap();
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    for path in ["diagram", "states?diagram=true"] {
+        let url = running.url(&format!("/api/v1/definitions/dense/1/{path}"));
+        let answer = client().get(url).send().await.unwrap();
+        let drawn = answer.text().await.unwrap();
+        assert!(drawn.len() < 100_000, "{path}: {}", drawn.len());
+        assert!(drawn.contains("too large to be drawn"), "{path}: {drawn}");
+        assert!(drawn.contains(">S49<"), "{path}: {drawn}");
+    }
+}

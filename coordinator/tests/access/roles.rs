@@ -33,6 +33,11 @@ const ROUTES: &[(&str, &str, &[&str])] = &[
     ("GET", "/api/v1/definitions/{id}", VIEW),
     ("DELETE", "/api/v1/definitions/{id}/{version}", DEPLOY),
     ("GET", "/api/v1/definitions/{id}/{version}", VIEW),
+    (
+        "POST",
+        "/api/v1/definitions/{id}/{version}/activate",
+        DEPLOY,
+    ),
     ("GET", "/api/v1/events", VIEW),
     ("GET", "/api/v1/definitions/{id}/{version}/diagram", VIEW),
     ("GET", "/api/v1/definitions/{id}/{version}/states", VIEW),

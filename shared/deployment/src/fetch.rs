@@ -12,7 +12,7 @@ use swirl_functions::resources::Fetcher;
 use swirl_functions::types::{self, Telling};
 use swirl_functions::{Caller, Gather, Needed};
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{AuthId, Workflow};
+use swirl_model::workflow::{AuthId, Flow, State, Workflow};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::Secrets;
 use swirl_spec::resource::{Resources, scheme};
@@ -62,6 +62,47 @@ pub fn fetch(
             .fetch(&needed.uri, None)
             .map_err(|error| error.to_string())
     })
+}
+
+/// Fetches documents that the reader could not have without credentials, as far as they are there.
+pub fn unlock(
+    workflow: &Workflow,
+    guarded: &[(String, AuthId)],
+    fetcher: &Fetcher,
+    secrets: &Arc<dyn Secrets>,
+    now: Timestamp,
+) -> Vec<(String, Vec<u8>)> {
+    // Only what the credentials are made of: the rest may be incomplete.
+    let workflow = Workflow {
+        auth: workflow.auth.clone(),
+        expressions: workflow.expressions.clone(),
+        secrets: workflow.secrets.clone(),
+        constants: workflow.constants.clone(),
+        tasks: workflow.tasks.clone(),
+        flows: vec![Flow::default()],
+        states: vec![State::default()],
+        ..Workflow::default()
+    };
+    let mut credentials = Credentials {
+        workflow: &workflow,
+        secrets,
+        now,
+        definition: None,
+    };
+    let mut found = Vec::new();
+    for (uri, auth) in guarded.iter().filter(|(uri, _)| is_http(uri)) {
+        match credentials.of(*auth) {
+            Ok(own) => {
+                let http = fetcher.http.clone().with_auth(uri, own);
+                found.extend(http.get(uri).ok().map(|content| (uri.clone(), content)));
+            }
+            Err(error) => {
+                let name = &workflow.auth[auth.0 as usize].name;
+                tracing::info!("'{uri}' needs the authentication '{name}': {error}");
+            }
+        }
+    }
+    found
 }
 
 /// The same, but with only the documents in `from`.
@@ -206,10 +247,9 @@ impl Credentials<'_> {
             let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
             failed(all.join("; "))
         })?;
-        let names = &self.workflow.secrets;
         // A separate thread, because the caller's thread may belong to an executor and must not block.
         let secrets = std::thread::scope(|scope| {
-            let asked = scope.spawn(|| block_on(self.secrets.get(names)));
+            let asked = scope.spawn(|| block_on(self.secrets.of(self.workflow)));
             asked.join()
         });
         let secrets = secrets.map_err(|_| failed("the secrets cannot be read".to_owned()))?;

@@ -2,16 +2,29 @@
 //! location in the definition.
 
 use swirl_functions::types::{self, Checks};
-use swirl_functions::{Problem, Site};
+use swirl_functions::{Part, Problem, Site};
 use swirl_model::workflow::Workflow;
 use swirl_spec::codes;
-use swirl_spec::diagnostic::{Diagnostic, Place};
+use swirl_spec::diagnostic::{Diagnostic, Place, Severity};
 use swirl_spec::source::Node;
 
 use crate::fetch::Missing;
 
 /// The keys for the arguments of a call, in all editions.
-const ARGUMENTS: [&str; 2] = ["arguments", "parameters"];
+const ARGUMENTS: [&str; 3] = ["arguments", "parameters", "message"];
+
+/// The properties of a task's call that say a part of the operation, most likely first.
+fn properties_of(part: Part) -> &'static [&'static str] {
+    match part {
+        Part::Document => &["document", "proto", "agentCard"],
+        Part::Operation => &["operationId", "operation", "channel"],
+        Part::Service => &["service/name"],
+        Part::Method => &["method"],
+        Part::Server => &["server/name", "server", "protocol"],
+        Part::Transport => &["transport"],
+        Part::Protocol => &["protocol", "server/name"],
+    }
+}
 
 /// Finds the locations of functions and calls in a definition.
 pub struct Locations<'a> {
@@ -25,7 +38,8 @@ impl<'a> Locations<'a> {
     }
 
     /// Functions that cannot be called, and calls that their documents don't allow. A `missing` document is not an
-    /// error of the definition. Neither is a function of type `custom`, whose connector the operator configures.
+    /// error of the definition. Neither is a function of type `custom`, whose connector the operator configures, nor a
+    /// process, which the operator allows.
     pub fn checked(
         &self,
         workflow: &Workflow,
@@ -34,18 +48,21 @@ impl<'a> Locations<'a> {
     ) -> Vec<Diagnostic> {
         let refused = checks.refused().iter().filter(|problem| {
             let mut functions = workflow.functions.iter();
-            let function = functions.find(|known| *known.name == *problem.function);
+            let function = functions.find(|known| problem.concerns(known));
             let is_missing = |uri: &str| missing.iter().any(|missing| missing.uri == uri);
             let refers =
                 |missing: &Missing| problem.message.contains(&format!("`{}`", missing.uri));
             function.is_some_and(|function| {
                 types::word(&function.kind) != "custom"
+                    && !types::is_process(function)
                     && !types::document(function).is_some_and(is_missing)
                     && !missing.iter().any(refers)
             })
         });
         let refused = refused.map(|problem| self.function(problem));
-        refused.chain(self.calls(&checks.calls(workflow))).collect()
+        let calls = self.calls(&checks.calls(workflow));
+        let unaddressed = self.unaddressed(&checks.unaddressed(workflow));
+        refused.chain(calls).chain(unaddressed).collect()
     }
 
     /// Built-in operations of type `custom` that can never run (docs/language.md#decision-99).
@@ -53,11 +70,8 @@ impl<'a> Locations<'a> {
         let functions = workflow.functions.iter();
         let found = functions.filter_map(|function| {
             let message = types::custom::refused(function)?;
-            Some(self.function(&Problem {
-                function: function.name.to_string(),
-                message,
-                site: Site::Operation,
-            }))
+            let site = Site::Operation(Part::default());
+            Some(self.function(&Problem::of(function, message, site)))
         });
         found.collect()
     }
@@ -67,6 +81,15 @@ impl<'a> Locations<'a> {
         let found = problems.iter().map(|problem| {
             let place = self.place_of(problem);
             Diagnostic::error(codes::FUNCTION_ARGUMENTS, place, problem.to_string())
+        });
+        found.collect()
+    }
+
+    /// Functions that are deployed although nothing says where their services are.
+    pub fn unaddressed(&self, problems: &[Problem]) -> Vec<Diagnostic> {
+        let found = problems.iter().map(|problem| {
+            let (place, code) = (self.place_of(problem), codes::FUNCTION_WITHOUT_ADDRESS);
+            Diagnostic::at(Severity::Warning, code, place, problem.to_string())
         });
         found.collect()
     }
@@ -82,7 +105,10 @@ impl<'a> Locations<'a> {
         let found = missing.iter().map(|missing| {
             let mut functions = workflow.functions.iter();
             let own = functions.find(|known| types::document(known) == Some(&*missing.uri));
-            let place = own.map(|function| self.function_place(&function.name, "operation"));
+            let place = own.map(|function| match function.place.as_str() {
+                "" => self.function_place(&function.name, "operation"),
+                task => self.task_place(task, properties_of(Part::Document)),
+            });
             let reason = &missing.reason;
             let message = format!("the document of a function is unavailable: {reason}");
             let place = place.unwrap_or_default();
@@ -93,7 +119,13 @@ impl<'a> Locations<'a> {
 
     fn place_of(&self, problem: &Problem) -> Place {
         match &problem.site {
-            Site::Operation => self.function_place(&problem.function, "operation"),
+            Site::Operation(part) if !problem.place.is_empty() => {
+                self.task_place(&problem.place, properties_of(*part))
+            }
+            Site::Auth if !problem.place.is_empty() => {
+                self.task_place(&problem.place, &["authentication"])
+            }
+            Site::Operation(_) => self.function_place(&problem.function, "operation"),
             Site::Auth => self.function_place(&problem.function, "authRef"),
             Site::Arguments { action, within } => self.call_place(action, &ARGUMENTS, within),
             Site::Selection(action) => self.call_place(action, &["selectionSet"], ""),
@@ -111,11 +143,24 @@ impl<'a> Locations<'a> {
         self.place(found)
     }
 
+    /// The first of these properties that a task's call has.
+    fn task_place(&self, task: &str, parts: &[&str]) -> Place {
+        let found = self.root.at(task).map(|task| {
+            let with = task.get("with").unwrap_or(task);
+            let mut parts = parts.iter();
+            parts
+                .find_map(|part| with.at(&format!("/{part}")))
+                .unwrap_or(with)
+        });
+        self.place(found)
+    }
+
     /// The innermost existing location out of an action, its reference to a function, a property of that, and a value
     /// in the property.
     fn call_place(&self, action: &str, keys: &[&str], within: &str) -> Place {
         let found = self.root.at(action).map(|action| {
-            let call = action.get("functionRef").unwrap_or(action);
+            let reference = action.get("functionRef").or_else(|| action.get("with"));
+            let call = reference.unwrap_or(action);
             let Some(value) = keys.iter().find_map(|key| call.get(key)) else {
                 return call;
             };
@@ -161,6 +206,7 @@ states:
 
     fn pointer(site: Site) -> String {
         let problem = Problem {
+            place: String::new(),
             function: "f".to_owned(),
             message: String::new(),
             site,
@@ -182,7 +228,10 @@ states:
         assert_eq!(arguments(0, "/a/b/0"), format!("{call}/arguments/a/b/0"));
         assert_eq!(arguments(0, "/a/c/d"), format!("{call}/arguments/a"));
         assert_eq!(arguments(1, "/a"), "/states/0/actions/1/functionRef");
-        assert_eq!(pointer(Site::Operation), "/functions/0/operation");
+        assert_eq!(
+            pointer(Site::Operation(Part::Document)),
+            "/functions/0/operation"
+        );
         assert_eq!(pointer(Site::Auth), "/functions/0/authRef");
         let selection = Site::Selection("/states/0/actions/0".to_owned());
         assert_eq!(pointer(selection), call);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use swirl_functions::http::{Http, HttpConfig, HttpError};
 use swirl_functions::resources::{Fetcher, Hosts, HttpOptions, HttpResources, Wanted};
 use swirl_functions::secrets::Chain;
+use swirl_functions::types::Checks;
 use swirl_functions::{Caller, CompiledFunctions, Problem, Settings};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
@@ -13,6 +14,7 @@ use swirl_runtime::Lower;
 use swirl_service::Deployment;
 use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::resource::{FileResources, MapResources};
+use swirl_spec::source::Node;
 use swirl_spec::{Options, Reading};
 
 use crate::fetch::{self, Missing};
@@ -20,6 +22,9 @@ use crate::findings::Locations;
 
 /// The largest file that a definition may refer to, in bytes.
 pub const RESOURCE_BYTES_MAX: usize = 4 << 20;
+
+/// How often a definition is read again because a document has come that needs credentials.
+const GUARDED_ROUNDS_MAX: usize = 32;
 
 /// The configuration for reading definitions and calling functions.
 pub struct Loader {
@@ -65,6 +70,7 @@ impl Loader {
     ) -> Result<Loader, HttpError> {
         let options = HttpOptions {
             hosts,
+            egress: http.egress.clone(),
             ..HttpOptions::default()
         };
         let reading = Options {
@@ -145,9 +151,19 @@ impl Loader {
         let mut fetcher = self.fetcher(files, &all);
         fetcher.http = fetcher.http.while_wanted(wanted.clone());
         let mut reading = swirl_spec::read(document, &fetcher, &self.options_now());
+        for _ in 0..GUARDED_ROUNDS_MAX {
+            if !self.unlock(&mut reading, &mut fetcher) {
+                break;
+            }
+            reading = swirl_spec::read(document, &fetcher, &self.options_now());
+        }
         let (workflow, root) = match (reading.workflow.take(), reading.root.take()) {
             (Some(workflow), Some(root)) => (workflow, root),
             (_, root) => {
+                if let (Some(partial), Some(root)) = (reading.partial.take(), &root) {
+                    let found = self.also_wrong(&partial, root, &mut fetcher);
+                    reading.diagnostics.extend(found);
+                }
                 reading.root = root;
                 return Err(Refusal::Document(Box::new(reading)));
             }
@@ -172,9 +188,13 @@ impl Loader {
         let (functions, problems) = self.caller.check(&workflow, &resources);
         resources.truncate(own);
         if !problems.is_empty() {
-            let found = locations.calls(&problems);
+            let mut found = locations.calls(&problems);
+            let functions = functions.problems(&workflow);
+            found.extend(functions.iter().map(|problem| locations.function(problem)));
             return Err(Refusal::Functions(found));
         }
+        let unaddressed = locations.unaddressed(&functions.unaddressed(&workflow));
+        reading.diagnostics.extend(unaddressed);
         let deployment = Deployment {
             name: name.to_owned(),
             document: String::from_utf8_lossy(document).into_owned(),
@@ -186,6 +206,39 @@ impl Loader {
             warnings: reading.diagnostics.into_vec(),
             functions,
         })
+    }
+
+    /// Fetches the documents that need credentials. Returns whether it has some, so that the document can be read again.
+    fn unlock(&self, reading: &mut Reading, fetcher: &mut Fetcher) -> bool {
+        let partial = reading.partial.as_deref();
+        let Some(workflow) = reading.workflow.as_ref().or(partial) else {
+            return false;
+        };
+        let guarded = std::mem::take(&mut reading.guarded);
+        let (secrets, now) = (&self.secrets, self.clock.now());
+        let found = fetch::unlock(workflow, &guarded, fetcher, secrets, now);
+        let is_new = !found.is_empty();
+        for (uri, content) in found {
+            fetcher.given.insert(uri, content);
+        }
+        is_new
+    }
+
+    /// What the documents of its functions reject in a definition that is refused anyway, so that all findings are
+    /// reported together (docs/language.md#decision-2).
+    fn also_wrong(
+        &self,
+        partial: &Workflow,
+        root: &Node,
+        fetcher: &mut Fetcher,
+    ) -> Vec<Diagnostic> {
+        let locations = Locations::new(root);
+        let mut resources = Vec::new();
+        let missing = self.fetch(partial, fetcher, &mut resources);
+        let checks = Checks::new(partial, &resources, self.caller.settings());
+        let mut found = locations.missing(partial, &missing);
+        found.extend(locations.checked(partial, &checks, &missing));
+        found
     }
 
     /// Makes the functions of a definition callable. This must happen before its first instance exists.
@@ -204,8 +257,14 @@ impl Loader {
     fn fetcher(&self, files: Option<FileResources>, given: &[(String, String)]) -> Fetcher {
         Fetcher {
             given: map(given),
-            http: self.fetcher.clone(),
+            http: self.fetcher.clone().for_a_definition(),
             files,
+            catalog: self
+                .caller
+                .settings()
+                .catalog
+                .as_ref()
+                .map(|folder| FileResources::new(folder, RESOURCE_BYTES_MAX)),
         }
     }
 

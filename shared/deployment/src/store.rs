@@ -8,9 +8,10 @@ use swirl_functions::resources::Waiting;
 use swirl_model::ids::DefinitionId;
 use swirl_ports::{DefinitionRecord, InstanceQueries};
 use swirl_service::{Deployed, Deployment, Error, Service, instances_of};
+use swirl_spec::codes;
 use tokio::sync::Mutex;
 
-use crate::reader::{Reader, Source};
+use crate::reader::{ReadDocument, Reader, Source};
 
 /// The outcome of a deployment.
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +90,7 @@ impl Deployer {
 
     /// Reads and deploys a document. Dropping the future stops fetching. Running instances keep the definition with
     /// which they started. `replaces`: replaces another document under the same id and version, unless that has
-    /// instances; only for a single process.
+    /// instances; only for a single process. Also returns the warnings about the document.
     ///
     /// # Errors
     /// The store failed.
@@ -98,7 +99,7 @@ impl Deployer {
         reader: Arc<dyn Reader>,
         mut source: Source,
         replaces: bool,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<(Outcome, Vec<Value>), Error> {
         let reading = reader.clone();
         let (_waiting, wanted) = Waiting::begin();
         source.wanted = wanted;
@@ -106,11 +107,30 @@ impl Deployer {
             false => reading.read(&source),
             true => Err(Vec::new()),
         });
-        let read = read.await;
-        let (deployment, functions) = match read {
-            Ok(read) => (read.deployment, read.functions),
-            Err(findings) => return Ok(Outcome::Invalid(findings)),
+        let mut read = match read.await {
+            Ok(read) => read,
+            Err(findings) => return Ok((Outcome::Invalid(findings), Vec::new())),
         };
+        let warnings = std::mem::take(&mut read.warnings);
+        let name = read.deployment.name.clone();
+        let outcome = self.deploy_read(reader, read, replaces).await?;
+        if let Outcome::New(_) | Outcome::Replaced(_) = outcome {
+            note(&name, &warnings);
+        }
+        Ok((outcome, warnings))
+    }
+
+    async fn deploy_read(
+        &self,
+        reader: Arc<dyn Reader>,
+        read: ReadDocument,
+        replaces: bool,
+    ) -> Result<Outcome, Error> {
+        let ReadDocument {
+            deployment,
+            functions,
+            ..
+        } = read;
         let _one = self.deploying.lock().await;
         let id = Definition::id_of(&deployment.workflow);
         let service = &self.service;
@@ -120,7 +140,8 @@ impl Deployer {
             match (same, old.deleted.is_some()) {
                 (true, false) => return Ok(Outcome::Unchanged(id)),
                 (true, true) => {
-                    service.undelete(old.clone()).await?;
+                    let content = (deployment.document, deployment.resources);
+                    service.undelete(old.clone(), content).await?;
                     return Ok(Outcome::New(id));
                 }
                 (false, _) if !replaces => return Ok(Outcome::Conflict(id)),
@@ -167,7 +188,25 @@ impl Deployer {
     }
 }
 
+/// Logs the warnings about parts that do something else than their author expects.
+fn note(name: &str, warnings: &[Value]) {
+    let loud = [
+        codes::EXPRESSION_NOT_MARKED.as_str(),
+        codes::FUNCTION_WITHOUT_ADDRESS.as_str(),
+    ];
+    for warning in warnings {
+        let (code, message) = (warning["code"].as_str(), warning["message"].as_str());
+        if code.is_some_and(|code| loud.contains(&code)) {
+            let (line, column) = (&warning["line"], &warning["column"]);
+            tracing::warn!("{name}:{line}:{column}: {}", message.unwrap_or_default());
+        }
+    }
+}
+
 fn is_same(reader: &dyn Reader, old: &DefinitionRecord, new: &Deployment) -> bool {
+    if old.deleted.as_ref().is_some_and(|deleted| deleted.freed) {
+        return old.digest == new.digest();
+    }
     old.resources == new.resources && reader.is_equivalent(&old.document, &new.document)
 }
 

@@ -1,4 +1,5 @@
-//! Every document that a definition refers to is fetched only once, on each path by which definitions are read.
+//! Every document that a definition refers to is fetched only once, on each path by which definitions are read, and with
+//! its credentials.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
@@ -6,18 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::Uri;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use serde_json::{Value, json};
 use swirl_deployment::{
-    Deployer, DocumentReader, Loader, Outcome, RESOURCE_BYTES_MAX, Reader, Source,
+    Deployer, DocumentReader, Loader, Outcome, RESOURCE_BYTES_MAX, Reader, Source, functions_file,
 };
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_functions::Settings;
 use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
+use swirl_model::workflow::FunctionKind;
 use swirl_runtime::Registry;
 use swirl_service::StartRequest;
-use swirl_spec::resource::FileResources;
+use swirl_spec::resource::{FUNCTIONS_URI, FileResources, NAMESPACE_FUNCTIONS_URI};
 use swirl_system::System;
 
 /// The number of requests for each path.
@@ -109,18 +111,24 @@ async fn a_deployment_fetches_each_document_once() {
     rig.assert_fetched(1, "a check");
 
     let outcome = deployer.deploy(remote.clone(), rig.source(), false).await;
-    let Ok(Outcome::New(id)) = outcome else {
+    let Ok((Outcome::New(id), _)) = outcome else {
         panic!("{outcome:?}")
     };
     rig.assert_fetched(1, "a deployment");
 
     // The contents may have changed.
     let outcome = deployer.deploy(remote, rig.source(), false).await;
-    assert!(matches!(outcome, Ok(Outcome::Unchanged(_))), "{outcome:?}");
+    assert!(
+        matches!(outcome, Ok((Outcome::Unchanged(_), _))),
+        "{outcome:?}"
+    );
     rig.assert_fetched(1, "the same deployment again");
 
     let outcome = deployer.deploy(trusted, rig.source(), true).await;
-    assert!(matches!(outcome, Ok(Outcome::Unchanged(_))), "{outcome:?}");
+    assert!(
+        matches!(outcome, Ok((Outcome::Unchanged(_), _))),
+        "{outcome:?}"
+    );
     rig.assert_fetched(1, "a file of a watched folder");
 
     // This process has compiled it. Another process reads it from the store.
@@ -158,4 +166,110 @@ async fn commands_fetch_each_document_once() {
     let (found, missing) = tokio::task::spawn_blocking(documents).await.unwrap();
     assert_eq!((found.len(), missing), (1, Vec::new()));
     rig.assert_fetched(0, "documents that are there already");
+}
+
+/// A function of a catalog, for whoever knows the password.
+async fn guarded(headers: HeaderMap, uri: Uri) -> Result<String, StatusCode> {
+    let given = headers.get("authorization").map(HeaderValue::as_bytes);
+    match uri.path() {
+        "/functions/one/1.0.0/function.yaml" if given == Some(b"Basic bWU6MTIz") => {
+            Ok("set: {n: 1}".to_owned())
+        }
+        _ => Err(StatusCode::UNAUTHORIZED),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_is_fetched_with_its_credentials() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().fallback(guarded);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let rig = Rig::new().await;
+    for (password, expected) in [("123", true), ("no", false)] {
+        let document = json!({
+            "document": {"dsl": "1.0.3", "namespace": "t", "name": "w", "version": "1.0.0"},
+            "use": {"catalogs": {"own": {"endpoint": {"uri": base, "authentication":
+                {"basic": {"username": "me", "password": password}}}}}},
+            "do": [{"a": {"call": "one:1.0.0@own"}}],
+        });
+        let loader = rig.loader.clone();
+        let read = tokio::task::spawn_blocking(move || {
+            let text = document.to_string();
+            let loaded = loader.read("w", text.as_bytes(), None, &[]);
+            loaded.map(|loaded| loaded.deployment.resources)
+        });
+        let found = read.await.unwrap();
+        let uri = format!("{base}/functions/one/1.0.0/function.yaml");
+        match (found, expected) {
+            (Ok(found), true) => assert_eq!(found, [(uri, "set: {n: 1}".to_owned())]),
+            (Err(_), false) => {}
+            (found, _) => panic!("{password}: {found:?}"),
+        }
+    }
+}
+
+/// The setting `functions.given` of a coordinator.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_namespace_has_functions_for_the_early_editions() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("given.yaml");
+    let given = "[{name: double, type: expression, operation: '{n: (.n * 2)}'}]";
+    std::fs::write(&file, given).unwrap();
+    let hosts = Hosts::parse(&[] as &[&str]).unwrap();
+    let (http, clock) = (HttpConfig::default(), Arc::new(SystemClock));
+    let mut loader = Loader::new(hosts, http, Settings::default(), clock).unwrap();
+    let document = "{id: t, name: t, version: 1.0.0, functions: [{name: double, resource: 'a.yaml#double', type: rest}], \
+                    states: [{name: A, type: OPERATION, actionMode: SEQUENTIAL, start: {kind: DEFAULT}, \
+                    actions: [{functionRef: {refName: double}}], end: {kind: DEFAULT}}]}";
+    loader.given = vec![functions_file(&file, NAMESPACE_FUNCTIONS_URI).unwrap()];
+    let deployment = loader
+        .read("t", document.as_bytes(), None, &[])
+        .unwrap()
+        .deployment;
+    let function = &deployment.workflow.functions[0];
+    assert_eq!(function.kind, FunctionKind::Expression);
+    // It is stored with the definition.
+    let stored = deployment.resources.iter();
+    assert!(
+        stored
+            .clone()
+            .any(|(_, content)| content.contains(".n * 2"))
+    );
+    // Functions that come with the document count first.
+    let own = given.replace("* 2", "* 3");
+    let sent = [(FUNCTIONS_URI.to_owned(), own)];
+    let deployment = loader
+        .read("t", document.as_bytes(), None, &sent)
+        .unwrap()
+        .deployment;
+    assert_eq!(deployment.workflow.functions[0].operation, "{n: (.n * 3)}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_not_there_is_asked_once_in_a_deployment() {
+    let fetches = Fetches::default();
+    let seen = fetches.clone();
+    let missing = move |uri: Uri| {
+        let mut fetches = seen.lock().unwrap();
+        *fetches.entry(uri.path().to_owned()).or_default() += 1;
+        std::future::ready(StatusCode::NOT_FOUND)
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().fallback(missing)).await });
+    let rig = Rig::new().await;
+    let uri = format!("{base}/f.yaml");
+    let document = json!({
+        "document": {"dsl": "1.0.3", "namespace": "t", "name": "w", "version": "1.0.0"},
+        "do": [{"a": {"call": uri}}, {"b": {"call": uri}}],
+    });
+    for expected in [1, 2] {
+        let (loader, text) = (rig.loader.clone(), document.to_string());
+        let read = move || loader.read("w", text.as_bytes(), None, &[]).map(drop);
+        let refused = tokio::task::spawn_blocking(read).await.unwrap();
+        assert!(refused.is_err());
+        let fetches = fetches.lock().unwrap().clone();
+        assert_eq!(fetches, BTreeMap::from([("/f.yaml".to_owned(), expected)]));
+    }
 }

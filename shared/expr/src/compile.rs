@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use jaq_core::Compiler;
 use jaq_core::compile::Undefined;
 use jaq_core::load::lex::{StrPart, Token};
-use jaq_core::load::parse::{Def, Parser, Term};
+use jaq_core::load::parse::{BinaryOp, Def, Parser, Pattern, Term};
 use jaq_core::load::{Arena, File, Lexer, Loader};
 use jaq_core::path::Part;
 
@@ -23,6 +23,9 @@ const STACK: usize = 512 << 20;
 
 /// The maximum number of parts in a path; `.a[0].b` has three. A path is evaluated recursively, part by part.
 pub(crate) const PARTS_MAX: usize = 256;
+/// The maximum number of variables, arrays and objects in a pattern after `as`, and of parameters of a function. They
+/// are bound recursively, one in the other, however they are nested.
+const BOUND_MAX: usize = 256;
 /// The maximum number of functions that a source may define. Compiling one of them examines those around it.
 const DEFINITIONS_MAX: usize = 256;
 
@@ -181,7 +184,26 @@ fn prepare<'s>(
                 }
             }
         }
-        Term::Def(defs, _) => defs.iter_mut().for_each(library::bound),
+        Term::Def(defs, _) => {
+            if let Some(def) = defs.iter().find(|def| def.args.len() > BOUND_MAX) {
+                let message = format!(
+                    "a function may have {BOUND_MAX} parameters, and `{}` has {}",
+                    def.name,
+                    def.args.len()
+                );
+                error.get_or_insert(CompileError::at(message, source, def.name));
+            }
+            defs.iter_mut().for_each(library::bound);
+        }
+        Term::BinOp(_, BinaryOp::Pipe(Some(pattern)), _) | Term::Fold(_, _, pattern, _) => {
+            let parts = parts_of(pattern);
+            if parts > BOUND_MAX {
+                let message = format!(
+                    "a pattern after `as` may have {BOUND_MAX} parts, and this one has {parts}"
+                );
+                error.get_or_insert(CompileError::new(message));
+            }
+        }
         Term::Path(_, path) if path.0.len() > PARTS_MAX => {
             let message = format!(
                 "a path may have {PARTS_MAX} parts, and this one has {}",
@@ -193,6 +215,20 @@ fn prepare<'s>(
     }
     walk::each_part(term, &mut |part| prepare(part, source, arena, error));
     outputs::as_in_jq(term, arena);
+}
+
+/// The variables, arrays and objects in a pattern.
+fn parts_of(pattern: &Pattern<&str>) -> usize {
+    match pattern {
+        Pattern::Var(_) => 1,
+        Pattern::Arr(parts) => 1 + parts.iter().map(parts_of).sum::<usize>(),
+        Pattern::Obj(members) => {
+            1 + members
+                .iter()
+                .map(|(_, part)| parts_of(part))
+                .sum::<usize>()
+        }
+    }
 }
 
 /// `$__loc__`: `{file, line}`.
@@ -324,21 +360,23 @@ fn undefined(source: &str, name: &str, what: &Undefined, vars: &[&str]) -> Compi
     CompileError::at(message, source, name)
 }
 
-/// Records all variables (without `$`), and how `$SECRETS` is used.
+/// The variable that holds the secrets: the language changed its name.
+const SECRETS: [&str; 2] = ["$SECRETS", "$secrets"];
+
+/// Records all variables (without `$`), and how those with secrets are used.
 fn variables(term: &mut Term<&str>, used: &mut BTreeSet<String>, secrets: &mut Secrets) {
-    const SECRETS: &str = "$SECRETS";
     match term {
         Term::Var(name) => {
             used.insert(name.trim_start_matches('$').to_owned());
-            secrets.other |= *name == SECRETS;
+            secrets.other |= SECRETS.contains(name);
         }
-        Term::Path(base, path) if matches!(**base, Term::Var(SECRETS)) => {
+        Term::Path(base, path) if matches!(**base, Term::Var(name) if SECRETS.contains(&name)) => {
             let name = match path.0.first() {
                 Some((Part::Index(index), _)) => plain(index),
                 _ => None,
             };
             if let Some(name) = name {
-                used.insert(SECRETS[1..].to_owned());
+                variables(base, used, &mut Secrets::default());
                 if !secrets.names.contains(&name) {
                     secrets.names.push(name);
                 }

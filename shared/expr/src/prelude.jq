@@ -30,6 +30,7 @@ def paths(node): . as $in | paths | select(. as $p | $in | getpath($p) | node);
 def leaf_paths: paths(scalars);
 def getpath($path): reduce $path[] as $p (.; .[$p]);
 def setpath($path; $value): getpath($path) = $value;
+def pick(f): . as $in | reduce path(f) as $p (null; setpath($p; $in | getpath($p)));
 def delpaths($paths): reduce ($paths | sort | reverse[]) as $path (.; _delpath($path));
 def del(f): delpaths([path(f)]);
 def to_entries: [keys_unsorted[] as $key | {$key, value: .[$key]}];

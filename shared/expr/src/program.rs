@@ -133,6 +133,22 @@ impl Program {
         }
     }
 
+    /// Evaluates a jq expression for the list of all its outputs. `names`: the variables that it was compiled with.
+    ///
+    /// # Errors
+    /// As for [`Program::one`].
+    pub fn outputs(
+        &self,
+        names: &[&str],
+        input: &Data,
+        vars: &[Data],
+        env: &Env,
+    ) -> Result<Data, EvalError> {
+        let all = Program::jq(&format!("[{}\n]", self.source()), names);
+        let all = all.map_err(|error| EvalError::Message(error.to_string()))?;
+        Ok(all.one(input, vars, env)?.unwrap_or_default())
+    }
+
     /// Whether the value is the list of all matches of a path that may select many. As a condition, such an expression
     /// holds if it selects anything.
     pub fn yields_list(&self) -> bool {

@@ -66,6 +66,9 @@ fn sources() -> Vec<String> {
         nested("def f:", "1", ";f"),
         nested("def f(g):", "1", ";f(1)"),
         nested(". as [", "$x", "]"),
+        format!("{}|1", row(". as [$x", ",$x", "]")),
+        format!("{}|1", row(". as {a:$x", ",a:$x", "}")),
+        format!("{}1", row("def f($x", ";$x", "):1;")),
         nested("1+(", "1", "+1)"),
         nested("(1,1)+(", "1", ")"),
         nested("path(", ".", ")"),
@@ -114,6 +117,35 @@ fn the_longest_sum() {
         program.one(&Data::NULL, &[], &env()),
         Ok(Some(Data::int(5_001)))
     );
+}
+
+/// Patterns and parameters are bound recursively. Their number is bounded, and any permitted one works on any stack.
+#[test]
+fn what_is_bound_at_once_is_bounded() {
+    let nested = |parts: usize| {
+        let levels = parts - 1;
+        format!(". as {}$x{}|$x", "[".repeat(levels), "]".repeat(levels))
+    };
+    let wide = |parts: usize| format!(". as [$x{}]|$x", ",$x".repeat(parts - 2));
+    let reduced = |parts: usize| format!("reduce {} (0;$x)", nested(parts).replace("|$x", ""));
+    let called = |parts: usize| {
+        let (more, args) = (";$x".repeat(parts - 1), ";.".repeat(parts - 1));
+        format!("def f($x{more}):$x;f(.{args})")
+    };
+    let forms: [&dyn Fn(usize) -> String; 4] = [&nested, &wide, &reduced, &called];
+    for form in forms {
+        for parts in [257, 4_000] {
+            let error = Program::jq(&form(parts), &[]).unwrap_err();
+            assert!(error.message.contains("256 pa"), "{error}");
+        }
+        for stack in [256 << 10, 2 << 20] {
+            let source = form(256);
+            on_stack(stack, move || {
+                let program = Program::jq(&source, &[]).unwrap();
+                assert_eq!(program.one(&Data::NULL, &[], &env()), Ok(Some(Data::NULL)));
+            });
+        }
+    }
 }
 
 /// A path is evaluated recursively, part by part. Its length is bounded, and any permitted path works on any stack.

@@ -11,7 +11,9 @@ use async_trait::async_trait;
 use swirl_model::error::names;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{ActionKind, AuthId, FunctionId, FunctionKind, Period, Workflow};
+use swirl_model::workflow::{
+    ActionKind, AuthId, Function, FunctionId, FunctionKind, Period, Workflow,
+};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller};
 use url::Url;
@@ -23,8 +25,8 @@ use crate::http::Http;
 use crate::problem::Problem;
 use crate::types::{
     self, Checks, Clients, Compiled, CompiledFunctions, Context, Documents, Settings, asyncapi,
-    asyncapi::Brokers, custom::CustomCaller, rest::Library, rest::RestCaller, rpc, rpc::RpcCaller,
-    service::Services,
+    asyncapi::Brokers, custom::CustomCaller, process::ProcessCaller, rest::Library,
+    rest::RestCaller, rpc, rpc::RpcCaller, service::Services,
 };
 
 /// The client's own limit for a call is this much longer than the call's `actionExecTimeout`, so that the engine's
@@ -110,7 +112,8 @@ pub struct Caller {
     definitions: RwLock<HashMap<DefinitionId, Arc<Prepared>>>,
 }
 
-type Prepared = HashMap<Arc<str>, Entry>;
+/// By the keys of functions.
+type Prepared = HashMap<String, Entry>;
 
 struct Entry {
     compiled: Compiled,
@@ -125,11 +128,16 @@ impl Caller {
     }
 
     pub fn with_settings(http: Http, settings: Settings) -> Caller {
+        let http = http.redirecting(&settings.servers);
         Caller {
             timeout: http.config().timeout,
             clients: Clients {
                 brokers: Brokers::default(),
                 custom: CustomCaller::new(http.clone(), settings.connector_environment.clone()),
+                processes: ProcessCaller::new(
+                    settings.processes.clone(),
+                    http.config().response_bytes_max,
+                ),
                 rpc: RpcCaller::new(http.clone()),
                 rest: RestCaller::new(http.clone()),
                 services: Services::new(http),
@@ -137,6 +145,11 @@ impl Caller {
             settings,
             definitions: RwLock::default(),
         }
+    }
+
+    /// The operator's settings for the function types.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// The circuits of the hosts that are called over HTTP and gRPC, or `None` if circuit breakers are off.
@@ -212,6 +225,17 @@ impl Caller {
         if !problems.is_empty() {
             return Err(problems);
         }
+        self.keep_callable(definition, workflow, functions);
+        Ok(())
+    }
+
+    /// The same, without those that cannot be called.
+    pub(crate) fn keep_callable(
+        &self,
+        definition: &DefinitionId,
+        workflow: &Workflow,
+        functions: CompiledFunctions,
+    ) {
         let mut prepared = Prepared::new();
         let all = workflow.functions.iter().zip(functions.into_callable());
         for (index, (function, compiled)) in all.enumerate() {
@@ -222,23 +246,30 @@ impl Caller {
                 timeout,
                 late,
             };
-            prepared.insert(function.name.clone(), entry);
+            prepared.insert(function.key().to_owned(), entry);
         }
         let mut definitions = self
             .definitions
             .write()
             .unwrap_or_else(PoisonError::into_inner);
         definitions.insert(definition.clone(), Arc::new(prepared));
-        Ok(())
     }
 
     /// The longest timeout of any action that calls this function, and the client's limit derived from it. An action
     /// without a timeout has the client's default.
     fn limits_of(&self, workflow: &Workflow, id: FunctionId) -> (Duration, Duration) {
+        let processes = self.settings.processes.timeout;
+        if types::is_process(&workflow[id]) {
+            return (processes, processes.saturating_add(MARGIN));
+        }
         let limits = workflow
             .actions
             .iter()
             .filter_map(|action| match &action.kind {
+                ActionKind::Call(call) if call.function == id && call.subscription.is_some() => {
+                    let limit = processes.saturating_add(MARGIN);
+                    Some((limit, limit))
+                }
                 ActionKind::Call(call) if call.function == id => Some(match &action.timeout {
                     Some(timeout) => (fixed(timeout), fixed(timeout).saturating_add(MARGIN)),
                     None => (self.timeout, self.timeout),
@@ -247,6 +278,12 @@ impl Caller {
             });
         let longest = limits.max_by_key(|(_, limit)| *limit);
         longest.unwrap_or((self.timeout, self.timeout))
+    }
+
+    /// Whether a function of a definition is kept for calls.
+    pub(crate) fn has(&self, definition: &DefinitionId, function: &Function) -> bool {
+        let prepared = self.entry(definition);
+        prepared.is_some_and(|all| all.contains_key(function.key()))
     }
 
     fn entry(&self, definition: &DefinitionId) -> Option<Arc<Prepared>> {
@@ -264,7 +301,7 @@ impl FunctionCaller for Caller {
         let prepared = self.entry(&request.definition);
         let Some(entry) = prepared
             .as_ref()
-            .and_then(|all| all.get(&request.function.name))
+            .and_then(|all| all.get(request.function.key()))
         else {
             return Err(unknown(&request, prepared.is_some()));
         };
@@ -277,13 +314,16 @@ impl FunctionCaller for Caller {
                 })?,
             ),
         };
+        // A subscription with a span ends by itself.
+        let span = request.consumes.as_ref().and_then(|rule| rule.span());
+        let own = span.map(|span| span.saturating_add(MARGIN));
         let context = Context {
             auth: auth.as_ref(),
-            timeout: entry.timeout,
+            timeout: own.unwrap_or(entry.timeout),
         };
         let call = entry.compiled.call(&self.clients, &request, &context);
         let call = exchange::noted(request.last_exchange.clone(), request.secrets.clone(), call);
-        let result = breaker::with_limit(entry.late, call).await;
+        let result = breaker::with_limit(own.unwrap_or(entry.late), call).await;
         result.map_err(|error| {
             let is_exact = error.exact.is_some();
             let mut error = WorkflowError::from(&error);

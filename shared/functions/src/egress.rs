@@ -9,7 +9,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
@@ -23,13 +23,15 @@ const KNOWN_MAX: usize = 1024;
 /// Networks that are never called unless the operator allows them: link-local addresses, where clouds have their
 /// metadata services, the metadata services that aren't link-local, and addresses that don't belong to a single
 /// service.
-const NEVER: [&str; 9] = [
+const NEVER: [&str; 10] = [
     "169.254.0.0/16",
     "fe80::/10",
     "fd00:ec2::254/128",
     "100.100.100.200/32",
     "192.0.0.192/32",
     "168.63.129.16/32",
+    // NAT64 for local use, which may lead to any IPv4 address, and embeds it wherever its operator wants.
+    "64:ff9b:1::/48",
     "0.0.0.0/8",
     "::/128",
     "224.0.0.0/3",
@@ -106,7 +108,34 @@ pub struct Egress {
     allowed: Vec<Network>,
     /// Hosts and ports of the installation's own servers, which are refused.
     own: Vec<(String, u16)>,
+    found: Found,
 }
+
+/// Further servers of the installation, which its clients find while they run: a Sentinel's master, nodes of clusters.
+/// Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct Found(Arc<RwLock<Vec<(String, u16)>>>);
+
+impl Found {
+    /// Replaces the known ones.
+    pub fn set(&self, servers: Vec<(String, u16)>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = servers;
+    }
+
+    fn all(&self) -> Vec<(String, u16)> {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.clone()
+    }
+}
+
+/// What is found is no part of the rules.
+impl PartialEq for Found {
+    fn eq(&self, _: &Found) -> bool {
+        true
+    }
+}
+
+impl Eq for Found {}
 
 impl Default for Egress {
     /// Refuses link-local and metadata addresses.
@@ -115,6 +144,7 @@ impl Default for Egress {
             refused: NEVER.iter().filter_map(|text| text.parse().ok()).collect(),
             allowed: Vec::new(),
             own: Vec::new(),
+            found: Found::default(),
         }
     }
 }
@@ -144,6 +174,30 @@ impl Egress {
     pub fn without(mut self, own: impl IntoIterator<Item = (String, u16)>) -> Egress {
         self.own.extend(own);
         self
+    }
+
+    /// Refuses those of `found`, too.
+    #[must_use]
+    pub fn without_found(mut self, found: Found) -> Egress {
+        self.found = found;
+        self
+    }
+
+    /// Refuses this machine's services, except those that are always permitted.
+    #[must_use]
+    pub(crate) fn without_loopback(mut self) -> Egress {
+        let loopback = LOOPBACK
+            .iter()
+            .filter_map(|text| text.parse::<Network>().ok());
+        self.refused.extend(loopback);
+        self
+    }
+
+    /// The hosts of the installation's servers at a port, or at any.
+    fn own_hosts(&self, port: Option<u16>) -> Vec<String> {
+        let own = self.own.iter().cloned().chain(self.found.all());
+        let own = own.filter(|(_, own)| port.is_none_or(|port| port == *own));
+        own.map(|(host, _)| host).collect()
     }
 
     fn allows(&self, address: IpAddr) -> bool {
@@ -262,7 +316,7 @@ impl Gate {
     /// [`Refused`].
     pub async fn addresses(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, Refused> {
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let own = self.own_at(port).await;
+        let own = self.own_at(Some(port)).await;
         let Ok(found) = self.resolve_name(host).await else {
             return Ok(Vec::new());
         };
@@ -285,11 +339,11 @@ impl Gate {
             .collect())
     }
 
-    /// Addresses of the installation's own servers at this port.
-    async fn own_at(&self, port: u16) -> Vec<IpAddr> {
+    /// Addresses of the installation's own servers at this port, or at any.
+    async fn own_at(&self, port: Option<u16>) -> Vec<IpAddr> {
         let mut all = Vec::new();
-        for (host, _) in self.egress.own.iter().filter(|(_, own)| *own == port) {
-            if let Ok(found) = self.resolve_name(host).await {
+        for host in self.egress.own_hosts(port) {
+            if let Ok(found) = self.resolve_name(&host).await {
                 let ips = found.iter().map(|found| embedded(found.ip()));
                 all.extend(ips.flatten().flatten());
             }
@@ -320,6 +374,17 @@ impl Gate {
         Ok(found)
     }
 
+    /// As if a name had just been resolved to an address.
+    #[cfg(test)]
+    pub(crate) fn remember(&self, name: &str, address: IpAddr) {
+        let known = Known {
+            addresses: vec![SocketAddr::new(address, 0)],
+            until: Instant::now() + KNOWN_FOR,
+        };
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(name.to_owned(), known);
+    }
+
     fn remembered(&self, name: &str) -> Option<Vec<SocketAddr>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known
@@ -340,10 +405,7 @@ impl Resolve for Gate {
             // The port isn't known here. So unless the address was just checked, it isn't called if it could belong to
             // one of our own servers.
             if !remembered {
-                let mut own = Vec::new();
-                for (_, port) in &gate.egress.own {
-                    own.extend(gate.own_at(*port).await);
-                }
+                let own = gate.own_at(None).await;
                 found.retain(|address| !own.iter().any(|own| is_same(*own, address.ip())));
             }
             if found.is_empty() {
@@ -370,6 +432,8 @@ mod tests {
             "169.254.169.254",
             "::ffff:169.254.169.254",
             "64:ff9b::a9fe:a9fe",
+            "64:ff9b:1::a9fe:a9fe",
+            "64:ff9b:1:a9fe:a9:fe00::",
             "2002:a9fe:a9fe::1",
             "::169.254.169.254",
             "fe80::1",
@@ -438,6 +502,14 @@ mod tests {
             ("nobody.invalid", 1),
         ] {
             assert_eq!(gate.check(host, port).await, Ok(()), "{host}:{port}");
+        }
+        let found = Found::default();
+        let gate = Gate::new(Egress::default().without_found(found.clone()));
+        assert_eq!(gate.check("127.0.0.1", 7001).await, Ok(()));
+        found.set(vec![("127.0.0.1".to_owned(), 7001)]);
+        for host in ["127.0.0.1", "localhost"] {
+            let refused = gate.check(host, 7001).await;
+            assert!(matches!(refused, Err(Refused::Own { .. })), "{refused:?}");
         }
         let gate = Gate::new(Egress::parse(&["loopback"], &none()).unwrap());
         assert!(matches!(

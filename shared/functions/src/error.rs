@@ -8,6 +8,9 @@ use swirl_model::{Data, WorkflowError};
 
 use crate::types::rpc;
 
+/// The longest pause that a service gets. A definition can set a shorter one with `maxDelay`.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(24 * 3600);
+
 /// The reason why a call failed. A definition's `errors` match its code, not its message.
 ///
 /// No field contains a credential: the credentials of the call are removed from everything that a service answered.
@@ -21,7 +24,7 @@ pub struct CallError {
     pub body: Option<Data>,
     /// Whether the same call may succeed later.
     pub can_retry: bool,
-    /// The pause that the service requests (`Retry-After` in seconds).
+    /// The pause that the service requests (`Retry-After`), or that of the circuit breaker.
     pub retry_after: Option<Duration>,
     /// The name that the service gave. It takes precedence over ours.
     pub given_name: Option<Box<str>>,
@@ -137,11 +140,17 @@ impl CallError {
 
 impl From<&CallError> for WorkflowError {
     fn from(error: &CallError) -> WorkflowError {
-        if let Some(exact) = &error.exact {
-            return (**exact).clone();
-        }
-        let mut seen = WorkflowError::new(error.name(), error.message.as_str());
-        (seen.code, seen.status) = (Some(error.code()), error.status());
+        let mut seen = match &error.exact {
+            Some(exact) => (**exact).clone(),
+            None => WorkflowError {
+                code: Some(error.code()),
+                status: error.status(),
+                ..WorkflowError::new(error.name(), error.message.as_str())
+            },
+        };
+        let pause = error.retry_after.map(|pause| pause.min(RETRY_AFTER_MAX));
+        let pause_ms = pause.and_then(|pause| u32::try_from(pause.as_millis()).ok());
+        seen.retry_after_ms = pause_ms.or(seen.retry_after_ms);
         seen
     }
 }
@@ -155,6 +164,18 @@ fn status_can_pass(status: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_service_can_ask_for_a_pause_of_a_day_at_most() {
+        for (asked_s, expected_ms) in [(5, 5_000), (u64::MAX, 86_400_000)] {
+            let mut error = CallError::new(CallErrorKind::Status(429), "");
+            error.retry_after = Some(Duration::from_secs(asked_s));
+            assert_eq!(
+                WorkflowError::from(&error).retry_after_ms,
+                Some(expected_ms)
+            );
+        }
+    }
 
     #[test]
     fn a_status_determines_whether_a_retry_can_help() {

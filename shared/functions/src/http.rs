@@ -2,26 +2,37 @@
 //!
 //! It knows nothing about operations: it sends a request, returns an answer of bounded size, and reports any failure as
 //! a [`CallError`] without the URL's query. It follows redirects within one origin, and only if the caller asks for
-//! that (`Http::send_on`). It keeps no cookies and never repeats a request by itself, because that is the workflow's
-//! decision. Answers may be compressed; the size limit applies to the decoded bytes. Dropping a call's future closes
-//! its connection. `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
+//! that (`Http::send_on`). It keeps no cookies. It never repeats a request by itself, because that is the workflow's
+//! decision, with one exception: a service may close a kept connection while a request is on its way, so a request
+//! that broke on such a connection before the head of an answer came is sent once more, on a new connection. Answers
+//! may be compressed; the size limit applies to the decoded bytes. Dropping a call's future closes its connection.
+//! `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` are honoured.
 
+use std::borrow::Cow;
 use std::error::Error as _;
-use std::sync::Arc;
-use std::time::Duration;
+use std::io;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant, SystemTime};
 
-use reqwest::header::{HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION,
+};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Client, Method, Request, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use swirl_content::CodingError;
 use swirl_model::redact::CUT;
 use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::egress::{Egress, Gate};
-use crate::exchange;
+use crate::servers::Servers;
 pub(crate) use crate::shown::shown;
+use crate::simulated::{Asked, Simulated, Simulation};
+pub use crate::tls::tls;
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
+use crate::{exchange, fresh, redirect, socket};
 
 /// How many redirects one request may follow.
 const REDIRECTS_MAX: u32 = 5;
@@ -77,21 +88,83 @@ pub enum HttpError {
 #[derive(Debug, Clone)]
 pub struct Http {
     client: Client,
+    /// Makes a new connection for each request.
+    fresh: Client,
     config: HttpConfig,
     breakers: Option<Arc<Breakers>>,
     gate: Gate,
+    /// Other addresses for origins.
+    servers: Servers,
+    /// Answers in place of the network.
+    simulated: Option<Simulated>,
+    /// Its requests are for tokens.
+    for_tokens: bool,
+    /// A stream of events is read only until this holds for some of its events.
+    is_enough: Option<fn(&[u8]) -> bool>,
 }
+
+/// The media type of a stream of events.
+const EVENTS: &[u8] = b"text/event-stream";
+
+/// The beginning of [`Http::now`].
+static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// An answer with any status.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
+    /// Decompressed, unless `coding_error` says why not.
     pub(crate) body: Vec<u8>,
+    pub(crate) coding_error: Option<CodingError>,
 }
 
 impl Answer {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The body as text, in the character set that the service names.
+    ///
+    /// # Errors
+    /// The reason why it isn't one.
+    pub(crate) fn text(&self) -> Result<Cow<'_, str>, String> {
+        self.decoded()?;
+        swirl_content::text(&self.body, self.header("content-type"))
+            .map_err(|error| error.to_string())
+    }
+
+    /// The body as JSON, whatever its media type is; null if it isn't JSON.
+    pub(crate) fn json(&self) -> Value {
+        let text = self.text().ok();
+        text.and_then(|text| serde_json::from_str(&text).ok())
+            .unwrap_or_default()
+    }
+
+    /// # Errors
+    /// The reason why the body could not be decompressed.
+    pub(crate) fn decoded(&self) -> Result<&[u8], String> {
+        match &self.coding_error {
+            None => Ok(&self.body),
+            Some(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The pause that the service asks for: a number of seconds, or the time from the answer's `Date` to the given one
+    /// (RFC 9110, section 10.2.3). Our own clock may differ from the service's.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        let text = self.header("retry-after")?.trim();
+        if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            // A number that doesn't fit is still a long time.
+            return Some(Duration::from_secs(text.parse().unwrap_or(u64::MAX)));
+        }
+        let at = httpdate::parse_http_date(text).ok()?;
+        let date = self
+            .header("date")
+            .and_then(|date| httpdate::parse_http_date(date).ok());
+        Some(
+            at.duration_since(date.unwrap_or_else(SystemTime::now))
+                .unwrap_or_default(),
+        )
     }
 
     /// The target of a redirect, without its query.
@@ -107,26 +180,77 @@ impl Http {
     /// plain HTTP work, and others fail with a certificate error.
     pub fn new(config: HttpConfig) -> Result<Http, HttpError> {
         let gate = Gate::new(config.egress.clone());
-        let mut builder = Client::builder()
-            .dns_resolver(gate.clone())
-            .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(tls()?)
-            .redirect(Policy::none())
-            .retry(reqwest::retry::never())
-            .connect_timeout(config.connect_timeout)
-            .pool_max_idle_per_host(config.idle_per_host_max);
-        if !config.proxy_from_env {
-            builder = builder.no_proxy();
-        }
+        let tls = tls()?;
+        let client = |idle_per_host_max| {
+            let builder = Client::builder()
+                .dns_resolver(gate.clone())
+                .user_agent(concat!("swirl/", env!("CARGO_PKG_VERSION")))
+                .tls_backend_preconfigured(tls.clone())
+                .redirect(Policy::none())
+                .retry(reqwest::retry::never())
+                .connect_timeout(config.connect_timeout)
+                .connector_layer(fresh::Noting)
+                .tcp_keepalive(socket::KEEPALIVE)
+                .tcp_keepalive_interval(socket::KEEPALIVE_INTERVAL)
+                .tcp_keepalive_retries(socket::KEEPALIVE_RETRIES)
+                .pool_max_idle_per_host(idle_per_host_max);
+            #[cfg(target_os = "linux")]
+            let builder = builder.tcp_user_timeout(socket::UNACKNOWLEDGED_MAX);
+            match config.proxy_from_env {
+                true => builder.build(),
+                false => builder.no_proxy().build(),
+            }
+        };
         Ok(Http {
-            client: builder.build()?,
+            client: client(config.idle_per_host_max)?,
+            fresh: client(0)?,
             breakers: config
                 .breaker
                 .clone()
                 .map(|config| Arc::new(Breakers::new(config))),
             config,
             gate,
+            servers: Servers::default(),
+            simulated: None,
+            for_tokens: false,
+            is_enough: None,
         })
+    }
+
+    /// The same client without a network: the simulation answers.
+    #[must_use]
+    pub fn simulating(mut self, simulation: Arc<dyn Simulation>) -> Http {
+        self.simulated = Some(Simulated(simulation));
+        self
+    }
+
+    /// The same client, for requests of tokens.
+    #[must_use]
+    pub(crate) fn for_tokens(mut self) -> Http {
+        self.for_tokens = true;
+        self
+    }
+
+    /// The same client, which reads a stream of events only until this holds for events that came together.
+    #[must_use]
+    pub(crate) fn until(mut self, is_enough: fn(&[u8]) -> bool) -> Http {
+        self.is_enough = Some(is_enough);
+        self
+    }
+
+    /// The time since some instant. It only moves on.
+    pub(crate) fn now(&self) -> Duration {
+        match &self.simulated {
+            Some(simulated) => Duration::from_millis(simulated.0.now_ms().max(0) as u64),
+            None => BEGAN.elapsed(),
+        }
+    }
+
+    /// The same client, with other addresses for origins.
+    #[must_use]
+    pub(crate) fn redirecting(mut self, servers: &Servers) -> Http {
+        self.servers = servers.clone();
+        self
     }
 
     pub(crate) fn config(&self) -> &HttpConfig {
@@ -146,26 +270,32 @@ impl Http {
         self.client.request(method, url)
     }
 
-    /// Sends a request and reads the whole answer. `what` names it in errors: `GET http://host/path`.
+    /// Sends the request that `make` creates and reads the whole answer. `what` names it in errors: `GET
+    /// http://host/path`.
     pub(crate) async fn send(
         &self,
-        request: RequestBuilder,
         url: &Url,
         what: &str,
+        make: impl Fn() -> Result<RequestBuilder, CallError>,
     ) -> Result<Answer, CallError> {
+        if let Some(simulated) = &self.simulated {
+            let request = make()?.build();
+            let request = request.map_err(|error| self.failed(error, url, what))?;
+            return self.simulate(simulated, &request, what);
+        }
         self.gate
             .check_url(url)
             .await
             .map_err(|refused| CallError::arguments(format!("{what}: {refused}")))?;
         let Some(breakers) = &self.breakers else {
-            return self.exchange(request, url, what).await;
+            return self.exchange(url, what, make).await;
         };
         let (host, port) = (url.host_str().unwrap_or("?"), url.port_or_known_default());
         let host = format!("{host}:{}", port.unwrap_or(0));
         let pass = breakers
             .enter(&host)
             .map_err(|wait| breaker::refusal(what, &host, wait))?;
-        let result = self.exchange(request, url, what).await;
+        let result = self.exchange(url, what, make).await;
         match &result {
             Ok(answer) => pass.over(breaker::is_gateways(answer.status)),
             // The request was not sent.
@@ -178,9 +308,22 @@ impl Http {
         result
     }
 
-    /// As [`Http::send`], but follows redirects within the same origin: for GET and HEAD, and for any method with its
-    /// body for 307 and 308. `make` creates the request for a URL. A redirect to another origin, or beyond the maximum
-    /// number, is returned unchanged.
+    /// As [`Http::send`], for a request whose body isn't a stream.
+    pub(crate) async fn send_one(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        what: &str,
+    ) -> Result<Answer, CallError> {
+        let again = || {
+            let copy = request.try_clone();
+            copy.ok_or_else(|| CallError::arguments(format!("{what}: its body is a stream")))
+        };
+        self.send(url, what, again).await
+    }
+
+    /// As [`Http::send`], but follows redirects within the same origin (`redirect.rs`). `make` creates the request for a
+    /// URL. A redirect to another origin, or beyond the maximum number, is returned unchanged.
     pub(crate) async fn send_on(
         &self,
         method: &Method,
@@ -188,11 +331,12 @@ impl Http {
         what: &str,
         make: impl Fn(Url) -> Result<RequestBuilder, CallError>,
     ) -> Result<Answer, CallError> {
-        let mut at = url.clone();
+        let mut at = self.servers.redirected(url).unwrap_or_else(|| url.clone());
         let mut left = REDIRECTS_MAX;
         loop {
-            let answer = self.send(make(at.clone())?, &at, what).await?;
-            match onward(method, &at, &answer) {
+            let answer = self.send(&at, what, || make(at.clone())).await?;
+            let location = answer.header(LOCATION.as_str());
+            match redirect::onward(method, &at, answer.status, location) {
                 Some(target) if left > 0 => at = target,
                 _ => return Ok(answer),
             }
@@ -200,20 +344,71 @@ impl Http {
         }
     }
 
+    /// As [`Http::send_on`], but follows no redirect.
+    pub(crate) async fn send_as_is(
+        &self,
+        url: &Url,
+        what: &str,
+        make: impl Fn(Url) -> Result<RequestBuilder, CallError>,
+    ) -> Result<Answer, CallError> {
+        let at = self.servers.redirected(url);
+        let at = at.as_ref().unwrap_or(url);
+        self.send(at, what, || make(at.clone())).await
+    }
+
+    fn simulate(
+        &self,
+        simulated: &Simulated,
+        request: &Request,
+        what: &str,
+    ) -> Result<Answer, CallError> {
+        let asked = Asked::of(request, self.for_tokens);
+        let given = simulated.0.answer(&asked).ok_or_else(|| {
+            CallError::new(CallErrorKind::Connection, format!("{what}: no answer"))
+        })?;
+        Ok(Answer {
+            status: given.status,
+            headers: given.header_map(),
+            body: given.body,
+            coding_error: None,
+        })
+    }
+
     async fn exchange(
         &self,
-        request: RequestBuilder,
+        url: &Url,
+        what: &str,
+        make: impl Fn() -> Result<RequestBuilder, CallError>,
+    ) -> Result<Answer, CallError> {
+        let failed = |error| self.failed(error, url, what);
+        let build = || -> Result<Request, CallError> {
+            let mut request = make()?.build().map_err(failed)?;
+            let accepted = HeaderValue::from_static(swirl_content::ACCEPTED);
+            let headers = request.headers_mut();
+            headers.entry(ACCEPT_ENCODING).or_insert(accepted);
+            Ok(request)
+        };
+        let request = build()?;
+        let method = request.method().clone();
+        watch::sending(|| sending(&request)).await;
+        exchange::note(&method, url, None);
+        let (first, is_fresh) = fresh::noted(self.client.execute(request)).await;
+        let response = match first {
+            result if is_fresh || !is_unprocessed(&result) => result,
+            _ => self.fresh.execute(build()?).await,
+        };
+        let response = response.map_err(failed)?;
+        exchange::note(&method, url, Some(response.status().as_u16()));
+        self.read(response, url, what).await
+    }
+
+    async fn read(
+        &self,
+        mut response: Response,
         url: &Url,
         what: &str,
     ) -> Result<Answer, CallError> {
         let failed = |error| self.failed(error, url, what);
-        let (client, request) = request.build_split();
-        let request = request.map_err(failed)?;
-        let method = request.method().clone();
-        watch::sending(|| sending(&request)).await;
-        exchange::note(&method, url, None);
-        let mut response = client.execute(request).await.map_err(failed)?;
-        exchange::note(&method, url, Some(response.status().as_u16()));
         let limit = self.config.response_bytes_max;
         let too_large = || {
             let message = format!("{what}: the answer is larger than {limit} bytes");
@@ -223,17 +418,42 @@ impl Http {
         if announced > limit as u64 {
             return Err(too_large());
         }
+        let media = response.headers().get(CONTENT_TYPE);
+        let is_stream = media.is_some_and(|media| media.as_bytes().starts_with(EVENTS));
+        let is_enough = self.is_enough.filter(|_| is_stream);
         let mut body = Vec::with_capacity(announced as usize);
+        // Each event is looked at once: a service may send millions.
+        let mut seen = 0;
         while let Some(chunk) = response.chunk().await.map_err(failed)? {
             if body.len() + chunk.len() > limit {
                 return Err(too_large());
             }
+            let known = body.len();
             body.extend_from_slice(&chunk);
+            if let Some(is_enough) = is_enough
+                && let Some(end) = crate::event_stream::last_end(&body, known)
+            {
+                if is_enough(&body[seen..end]) {
+                    break;
+                }
+                seen = end;
+            }
+            // The next chunk may be there already, and the time limit of the call needs its turn.
+            tokio::task::coop::consume_budget().await;
         }
+        let headers = response.headers().clone();
+        let codings = headers.get_all(CONTENT_ENCODING).into_iter();
+        let codings = codings.map(|value| value.to_str().unwrap_or("?"));
+        let (body, coding_error) = match swirl_content::decode(codings, body, limit) {
+            Ok(body) => (body, None),
+            Err(CodingError::TooLarge(_)) => return Err(too_large()),
+            Err(error) => (Vec::new(), Some(error)),
+        };
         Ok(Answer {
             status: response.status().as_u16(),
-            headers: response.headers().clone(),
+            headers,
             body,
+            coding_error,
         })
     }
 
@@ -259,6 +479,36 @@ impl Http {
         };
         CallError::new(CallErrorKind::Connection, message)
     }
+}
+
+/// Whether a request on a kept connection was not processed: the connection broke before the whole head of an answer
+/// came, or the service closed it as unused (RFC 9110, section 15.5.9).
+fn is_unprocessed(result: &reqwest::Result<Response>) -> bool {
+    match result {
+        Ok(response) => {
+            let closing = response.headers().get(CONNECTION);
+            let closing = closing.and_then(|value| value.to_str().ok());
+            response.status() == StatusCode::REQUEST_TIMEOUT
+                && closing.is_some_and(|value| value.eq_ignore_ascii_case("close"))
+        }
+        Err(error) => !error.is_connect() && is_broken(error),
+    }
+}
+
+fn is_broken(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(at) = cause {
+        if let Some(error) = at.downcast_ref::<hyper::Error>()
+            && (error.is_incomplete_message() || error.is_canceled() || error.is_closed())
+        {
+            return true;
+        }
+        if let Some(error) = at.downcast_ref::<io::Error>() {
+            return socket::is_broken(error.kind());
+        }
+        cause = at.source();
+    }
+    false
 }
 
 /// Describes the request as it is sent. A multipart body is a stream, so the code that creates it describes it.
@@ -288,18 +538,6 @@ fn sending(request: &reqwest::Request) -> Sending {
     }
 }
 
-/// The target of a redirect, if it is followed.
-fn onward(method: &Method, from: &Url, answer: &Answer) -> Option<Url> {
-    let follows = match answer.status {
-        301..=303 => matches!(*method, Method::GET | Method::HEAD),
-        307 | 308 => true,
-        _ => false,
-    };
-    let location = answer.header(LOCATION.as_str()).filter(|_| follows)?;
-    let target = from.join(location).ok()?;
-    (target.origin() == from.origin()).then_some(target)
-}
-
 /// The innermost cause. The outer ones repeat our own message, and the URL with its query.
 fn root_cause(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else {
@@ -311,23 +549,43 @@ fn root_cause(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// TLS 1.2 and 1.3 with the host's CA certificates (`SSL_CERT_FILE` and `SSL_CERT_DIR` override).
-///
-/// # Errors
-/// The TLS library refuses its configuration.
-pub fn tls() -> Result<rustls::ClientConfig, rustls::Error> {
-    let mut roots = rustls::RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    for error in &found.errors {
-        tracing::warn!(%error, "some CA certificates cannot be read");
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_given_in_seconds_or_as_a_date() {
+        const NOW: &str = "Sun, 29 Nov 2026 10:00:00 GMT";
+        let pause = |text: &'static str, date: Option<&'static str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert("retry-after", HeaderValue::from_static(text));
+            if let Some(date) = date {
+                headers.insert("date", HeaderValue::from_static(date));
+            }
+            let answer = Answer {
+                status: 503,
+                headers,
+                body: Vec::new(),
+                coding_error: None,
+            };
+            answer.retry_after().map(|pause| pause.as_secs())
+        };
+        for (text, expected) in [
+            ("5", Some(5)),
+            (" 0 ", Some(0)),
+            ("99999999999999999999999", Some(u64::MAX)),
+            ("Sun, 29 Nov 2026 10:00:07 GMT", Some(7)),
+            ("Sunday, 29-Nov-26 10:01:00 GMT", Some(60)),
+            ("Sun, 29 Nov 2026 09:00:00 GMT", Some(0)),
+            ("soon", None),
+            ("-5", None),
+            ("1.5", None),
+            ("", None),
+        ] {
+            assert_eq!(pause(text, Some(NOW)), expected, "{text}");
+        }
+        // Without a date of the service, our own clock counts.
+        assert_eq!(pause("Sun, 06 Nov 1994 08:49:37 GMT", None), Some(0));
+        assert!(pause("Fri, 01 Jan 2100 00:00:00 GMT", None) > Some(3600));
     }
-    roots.add_parsable_certificates(found.certs);
-    if roots.is_empty() {
-        tracing::warn!("no CA certificates found: HTTPS calls will fail; set SSL_CERT_FILE");
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    Ok(rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth())
 }

@@ -1,19 +1,78 @@
 //! Problems of a definition's functions.
 
+use swirl_model::workflow::Function;
+
 /// The reason why a function of a definition cannot be called. Retrying with the same documents never helps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("function `{function}`: {message}")]
 pub struct Problem {
     pub function: String,
+    /// The task's place, of a call that a task describes itself.
+    pub place: String,
     pub message: String,
     pub site: Site,
+}
+
+impl Problem {
+    pub fn of(function: &Function, message: String, site: Site) -> Problem {
+        Problem {
+            function: function.name.to_string(),
+            place: function.place.clone(),
+            message,
+            site,
+        }
+    }
+
+    pub fn concerns(&self, function: &Function) -> bool {
+        *function.name == *self.function && function.place == self.place
+    }
+}
+
+/// The part of a function's operation that is to blame for a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Part {
+    /// The document that describes the service.
+    #[default]
+    Document,
+    /// The operation or the channel.
+    Operation,
+    Service,
+    Method,
+    Server,
+    Protocol,
+    Transport,
+}
+
+/// The reason why a function cannot be called, as a sentence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unusable {
+    pub(crate) part: Part,
+    pub(crate) reason: String,
+}
+
+impl Unusable {
+    pub(crate) fn at(part: Part, reason: String) -> Unusable {
+        Unusable { part, reason }
+    }
+
+    /// The same, with the document's name.
+    pub(crate) fn of(self, uri: &str) -> Unusable {
+        let reason = format!("`{uri}`: {}", self.reason);
+        Unusable { reason, ..self }
+    }
+}
+
+impl From<String> for Unusable {
+    fn from(reason: String) -> Unusable {
+        Unusable::at(Part::default(), reason)
+    }
 }
 
 /// The part of a definition that has a [`Problem`].
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Site {
-    /// The function's `operation`.
-    Operation,
+    /// The function's `operation`. A task's call has a property of its own for each part of it.
+    Operation(Part),
     /// The function's `authRef`.
     Auth,
     /// The arguments in an action's call.

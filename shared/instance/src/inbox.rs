@@ -10,6 +10,7 @@ pub enum Kind {
     Operator,
     /// A timer or a wake-up, which may come again.
     Timed,
+    /// An event that the instance has consumed. One that is only offered isn't among them.
     Event,
     Other,
 }
@@ -18,8 +19,8 @@ impl Kind {
     pub fn of(input: &Input) -> Kind {
         match input {
             input if input.is_operator() => Kind::Operator,
-            Input::Wake | Input::Timer { .. } => Kind::Timed,
-            Input::Event { .. } => Kind::Event,
+            Input::Wake | Input::Timer { .. } | Input::TimedOutMeanwhile { .. } => Kind::Timed,
+            Input::Event { offered: false, .. } => Kind::Event,
             _ => Kind::Other,
         }
     }

@@ -27,10 +27,8 @@ pub struct Numbers {
     pub live: u32,
     /// Tells the fork apart from another one with the same name; empty if the backend can't lose forks.
     pub stamp: String,
-    /// The size of all results, and the limit on it, 0 for none. Forks of earlier builds have neither.
-    #[serde(default)]
+    /// The size of all results, and the limit on it, 0 for none.
     pub bytes: u64,
-    #[serde(default)]
     pub most: u64,
 }
 

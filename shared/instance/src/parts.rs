@@ -34,7 +34,7 @@ pub struct CommitParts<'a> {
     pub gone: bool,
     /// Armed timers must be known.
     pub changes_timers: bool,
-    /// The commands about waits and correlation values, in order.
+    /// The commands about waits, offered events and correlation values, in order.
     pub waits: Vec<&'a Command>,
     /// Changes of the scope's own forks, in order.
     pub forks: Vec<ForkCommand<'a>>,
@@ -88,10 +88,12 @@ impl<'a> CommitParts<'a> {
                 }
                 Command::Reopen => parts.status.push(command),
                 Command::Index => parts.index = true,
-                Command::Subscribe(_) | Command::Unsubscribe(_) | Command::Correlate(_) => {
-                    parts.waits.push(command);
-                }
+                Command::Subscribe(_)
+                | Command::Unsubscribe(_)
+                | Command::Take { .. }
+                | Command::Correlate(_) => parts.waits.push(command),
                 Command::Publish(_)
+                | Command::Schedule { .. }
                 | Command::Start(_)
                 | Command::EndInstance { .. }
                 | Command::SuspendAwaited

@@ -27,7 +27,7 @@ pub struct CloudEvent {
 }
 
 fn specversion() -> String {
-    "1.0".to_owned()
+    CloudEvent::SPECVERSION.to_owned()
 }
 
 /// A `data` of null counts as present, unlike a missing one.
@@ -36,6 +36,20 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<D
 }
 
 impl CloudEvent {
+    /// The version of CloudEvents.
+    pub const SPECVERSION: &'static str = "1.0";
+
+    /// The attributes that CloudEvents defines as texts.
+    pub const TEXTS: [&'static str; 7] = [
+        "id",
+        "source",
+        "type",
+        "time",
+        "subject",
+        "datacontenttype",
+        "dataschema",
+    ];
+
     /// The value of a context attribute as text; names are compared without regard to case.
     /// Correlation values are compared as strings (docs/language.md#decision-40).
     pub fn attribute(&self, name: &str) -> Option<String> {

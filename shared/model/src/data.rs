@@ -127,6 +127,13 @@ impl Data {
         }
     }
 
+    /// Removes a member, if this is an object that has it.
+    pub fn remove(&mut self, key: &str) {
+        if let Val::Obj(map) = &mut self.0 {
+            Arc::make_mut(map).shift_remove(&text(key));
+        }
+    }
+
     /// `null`, `boolean`, `number`, `string`, `array` or `object`.
     pub fn kind(&self) -> &'static str {
         match &self.0 {
@@ -148,6 +155,11 @@ impl Data {
     /// number.
     pub fn left_of(&self, bytes: usize) -> Option<usize> {
         left(&self.0, bytes)
+    }
+
+    /// The length of its JSON text.
+    pub fn bytes(&self) -> usize {
+        left(&self.0, usize::MAX).map_or(usize::MAX, |left| usize::MAX - left)
     }
 
     /// The form of a value inside a longer string: strings without quotes, everything else as compact JSON

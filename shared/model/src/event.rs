@@ -7,17 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::attribute::Attributes;
 use crate::error::WorkflowError;
-use crate::ids::{InstanceId, ScopeRef};
+use crate::ids::{DefinitionId, InstanceId, ScopeRef};
 use crate::instance::{EndStatus, ParentLink};
 use crate::scope::{
-    BranchResult, Compensation, Cursor, Fork, Merge, Position, Purpose, Scope, StartEvent, Timer,
+    BranchResult, Compensation, Cursor, Exit, Fork, Frame, Merge, Position, Purpose, Scope,
+    StartEvent, Timer,
 };
 use crate::time::Timestamp;
 use crate::trace::Trace;
 use crate::workflow::{EventId, OnParentEnd, StateId, TimeoutOverride};
 use crate::{CloudEvent, Data};
 
-pub use crate::subscription::{EventMatch, Slot, Subscription, is_source_pattern, source_fits};
+pub use crate::subscription::{
+    ACTION, EventMatch, Slot, Subscription, is_source_pattern, source_fits,
+};
 
 /// An input that reaches a scope from outside.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -25,6 +28,11 @@ pub enum Input {
     /// Continue from the cursor.
     Wake,
     Timer {
+        seq: u32,
+    },
+    /// A timeout came while its instance was faulted. It doesn't count: the operator's retry covers it, like a call that
+    /// failed then.
+    TimedOutMeanwhile {
         seq: u32,
     },
     CallDone {
@@ -53,6 +61,9 @@ pub enum Input {
         slot: u16,
         def: EventId,
         event: CloudEvent,
+        /// The scope decides whether it consumes the event ([`EventMatch::offers`]).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        offered: bool,
     },
     /// Enough branches of a fork are done, or one failed. It is stored without the results, which are those of the
     /// fork: the store adds them when the scope reads its inbox. Older versions stored them with it.
@@ -69,6 +80,11 @@ pub enum Input {
     },
     /// Continue at the action or branch that failed.
     Retry,
+    /// The state around this branch timed out and is retried: what is open goes on with new timeouts, and an action that
+    /// began before this instant is performed again. The scope of that state gets it last, and is retried.
+    GoOn {
+        since: Timestamp,
+    },
     /// Take this as the result of the action that failed.
     Skip {
         result: Data,
@@ -81,6 +97,13 @@ pub enum Input {
     Edit {
         state: Option<String>,
         data: Data,
+        /// Of tasks: the new `$context`.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "crate::data::present"
+        )]
+        context: Option<Data>,
     },
 }
 
@@ -93,7 +116,7 @@ impl Input {
     pub fn id(&self) -> String {
         match self {
             Input::Wake => "wake".to_owned(),
-            Input::Timer { seq } => format!("timer-{seq}"),
+            Input::Timer { seq } | Input::TimedOutMeanwhile { seq } => format!("timer-{seq}"),
             Input::CallDone { call, .. } | Input::CallFailedMeanwhile { call, .. } => {
                 format!("call-{call}")
             }
@@ -106,14 +129,30 @@ impl Input {
                 call, generation, ..
             } => format!("call-{call}-{generation}"),
             Input::Event {
-                wait, slot, event, ..
-            } => format!("event-{wait}-{slot}-{}", event.key()),
+                wait,
+                slot,
+                event,
+                offered,
+                ..
+            } => {
+                let word = if *offered { "offer" } else { "event" };
+                format!("{word}-{wait}-{slot}-{}", event.key())
+            }
             Input::Joined { fork, .. } => format!("fork-{fork}"),
             Input::Cancel { .. } => "cancel".to_owned(),
             Input::Retry => "retry".to_owned(),
+            Input::GoOn { since } => format!("go-on-{}", since.0),
             Input::Skip { .. } => "skip".to_owned(),
             Input::Rerun { .. } => "rerun".to_owned(),
             Input::Edit { .. } => "edit".to_owned(),
+        }
+    }
+
+    /// The number of the timer that has fired.
+    pub fn timer(&self) -> Option<u32> {
+        match self {
+            Input::Timer { seq } | Input::TimedOutMeanwhile { seq } => Some(*seq),
+            _ => None,
         }
     }
 
@@ -124,6 +163,7 @@ impl Input {
             self,
             Input::Cancel { .. }
                 | Input::Retry
+                | Input::GoOn { .. }
                 | Input::Skip { .. }
                 | Input::Rerun { .. }
                 | Input::Edit { .. }
@@ -135,7 +175,11 @@ impl Input {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    InstanceStarted,
+    InstanceStarted {
+        /// The instant for which a schedule started it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scheduled_at: Option<Timestamp>,
+    },
     StateEntered {
         state: StateId,
         name: Arc<str>,
@@ -145,6 +189,11 @@ pub enum Event {
         state: StateId,
         name: Arc<str>,
         failed: bool,
+    },
+    /// The condition of a task doesn't hold.
+    StateSkipped {
+        state: StateId,
+        name: Arc<str>,
     },
     ActionStarted {
         action: String,
@@ -203,6 +252,9 @@ pub enum Event {
     },
     ErrorHandled {
         error: WorkflowError,
+        /// The handler, if it is one of `onErrors`. It isn't stored: only the coverage of scenarios counts it.
+        #[serde(skip)]
+        handler: Option<Exit>,
     },
     /// Data that its schema refuses, if the definition says to continue (`failOnValidationErrors: false`).
     ValidationFailed {
@@ -272,6 +324,14 @@ pub enum Event {
     Moved(Cursor),
     #[serde(skip)]
     Data(Data),
+    /// `$context`.
+    #[serde(skip)]
+    Context(Option<Data>),
+    /// The tasks around the current one.
+    #[serde(skip)]
+    Frames(Vec<Frame>),
+    #[serde(skip)]
+    Params(Vec<(Arc<str>, Data)>),
     #[serde(skip)]
     Seq(u32),
     #[serde(skip)]
@@ -301,6 +361,9 @@ pub enum Event {
     Fault(Option<WorkflowError>),
     #[serde(skip)]
     SoftTimeout,
+    /// The end of the instance has been passed on to its schedule.
+    #[serde(skip)]
+    Rescheduled,
     /// States and actions run since the scope last waited for anything.
     #[serde(skip)]
     Steps(u64),
@@ -324,6 +387,9 @@ impl Event {
             self,
             Moved(_)
                 | Data(_)
+                | Context(_)
+                | Frames(_)
+                | Params(_)
                 | Seq(_)
                 | Armed(_)
                 | Disarmed(_)
@@ -338,6 +404,7 @@ impl Event {
                 | LastError(_)
                 | Fault(_)
                 | SoftTimeout
+                | Rescheduled
                 | Steps(_)
                 | Waited
                 | Brief(_)
@@ -353,6 +420,12 @@ pub enum Command {
     Disarm(u32),
     Subscribe(Subscription),
     Unsubscribe(u32),
+    /// The scope consumes an event that was offered to it.
+    Take {
+        wait: u32,
+        /// [`CloudEvent::key`]
+        key: String,
+    },
     Publish(CloudEvent),
     /// Values that events with these attributes must have to be this instance's.
     Correlate(Vec<(Arc<str>, String)>),
@@ -380,6 +453,11 @@ pub enum Command {
     Detach(Box<Scope>),
     /// This branch's result, for the fork that it belongs to.
     Report(BranchResult),
+    /// The end of this instance has the schedule of its workflow create the next one.
+    Schedule {
+        definition: DefinitionId,
+        at: Timestamp,
+    },
     Start(Box<StartInstance>),
     EndInstance {
         id: InstanceId,
@@ -444,6 +522,9 @@ pub struct StartInstance {
     pub parent: Option<ParentLink>,
     pub on_parent_end: Option<OnParentEnd>,
     pub continued_from: Option<InstanceId>,
+    /// As of the instance that it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
     /// The number with which the root scope of `continued_from` is notified of the start's outcome.
     #[serde(default)]
     pub call: u32,

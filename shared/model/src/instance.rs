@@ -24,6 +24,10 @@ pub struct Header {
     pub version: String,
     pub input: Data,
     pub started_at: Timestamp,
+    /// The instant of the schedule for which it runs, whenever it started: `$WORKFLOW.scheduledAt`. A continuation keeps
+    /// it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scheduled_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<ParentLink>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

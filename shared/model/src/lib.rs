@@ -14,6 +14,7 @@ pub mod ids;
 pub mod instance;
 pub mod language;
 pub mod merge;
+pub mod messages;
 mod recording;
 pub mod redact;
 pub mod schedule;

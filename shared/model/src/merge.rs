@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use jaq_json::Val;
+use jaq_json::{Num, Val};
 
 use crate::Data;
 
@@ -56,12 +56,30 @@ fn inner(target: &mut Val, new: &Val) {
 /// The old elements, then the new ones, each value once.
 fn union(old: &mut Vec<Val>, new: &[Val]) {
     let mut seen = std::collections::HashSet::with_capacity(old.len() + new.len());
-    old.retain(|value| seen.insert(value.clone()));
+    old.retain(|value| seen.insert(without_negative_zero(value)));
     old.extend(
         new.iter()
-            .filter(|value| seen.insert((*value).clone()))
+            .filter(|value| seen.insert(without_negative_zero(value)))
             .cloned(),
     );
+}
+
+/// The value as it is compared: -0 equals 0, but hashes differently.
+fn without_negative_zero(value: &Val) -> Val {
+    match value {
+        Val::Num(Num::Float(number)) if *number == 0.0 => Val::Num(Num::Int(0)),
+        Val::Num(Num::Dec(number)) if number.parse() == Ok(0.0) => Val::Num(Num::Int(0)),
+        Val::Arr(items) => {
+            let items = items.iter().map(without_negative_zero).collect::<Vec<_>>();
+            Val::Arr(items.into())
+        }
+        Val::Obj(members) => {
+            let members = members.iter();
+            let members = members.map(|(key, value)| (key.clone(), without_negative_zero(value)));
+            Val::Obj(Arc::new(members.collect()))
+        }
+        other => other.clone(),
+    }
 }
 
 fn article(data: &Data) -> &'static str {
@@ -111,6 +129,23 @@ mod tests {
         assert_eq!(
             give(data!([1, 2, 1]), data!([2.0, 3, {"a": 1}])),
             Ok(data!([1, 2, 3, {"a": 1}]))
+        );
+    }
+
+    #[test]
+    fn negative_zero_is_zero() {
+        let zero = || Data::from(serde_json::json!([-0.0, {"a": [-0.0]}]));
+        let merged = give(data!([0, {"a": [0]}]), zero()).unwrap();
+        assert_eq!(
+            merged.as_array().map(|items| items.len()),
+            Some(2),
+            "{merged}"
+        );
+        let merged = give(zero(), data!([0, {"a": [0]}, 0.0])).unwrap();
+        assert_eq!(
+            merged.as_array().map(|items| items.len()),
+            Some(2),
+            "{merged}"
         );
     }
 

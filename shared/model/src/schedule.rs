@@ -13,7 +13,7 @@ pub use cron::{Cron, CronError};
 pub use interval::{Interval, IntervalError};
 pub use zone::{LocalError, Zone, ZoneError, parse_instant};
 
-use crate::time::Timestamp;
+use crate::time::{DurationError, IsoDuration, Timestamp};
 use crate::workflow::{Schedule, When};
 
 /// The reason why a schedule cannot be used.
@@ -27,6 +27,8 @@ pub enum ScheduleError {
     Zone(#[from] ZoneError),
     #[error("'validUntil': {0}")]
     ValidUntil(LocalError),
+    #[error("'{0}': {1}")]
+    After(String, DurationError),
 }
 
 /// A workflow's schedule, parsed.
@@ -44,6 +46,7 @@ enum Rule {
         until: Option<Timestamp>,
     },
     Interval(Interval),
+    After(IsoDuration),
     Window(Interval),
 }
 
@@ -71,6 +74,10 @@ impl Calendar {
                 zone,
             },
             When::Interval(text) => Rule::Interval(interval(text)?),
+            When::After(text) => Rule::After(
+                IsoDuration::parse(text)
+                    .map_err(|error| ScheduleError::After(text.clone(), error))?,
+            ),
             When::Window(text) => Rule::Window(interval(text)?),
         };
         Ok(Calendar {
@@ -88,13 +95,27 @@ impl Calendar {
                 .next_after(after, zone)
                 .filter(|next| until.is_none_or(|until| *next < until)),
             Rule::Interval(interval) => interval.next_after(after, deployed_at),
+            // The others follow from ends of instances.
+            Rule::After(_) => Some(deployed_at).filter(|at| *at > after),
             Rule::Window(_) => None,
+        }
+    }
+
+    /// How long after the end of an instance the next one begins, if its end decides.
+    pub fn after_end(&self) -> Option<IsoDuration> {
+        match &self.rule {
+            Rule::After(delay) => Some(*delay),
+            Rule::Cron { .. } | Rule::Interval(_) | Rule::Window(_) => None,
         }
     }
 
     /// Whether the deployment itself is the first time (docs/language.md#decision-90).
     pub fn begins_at_deployment(&self) -> bool {
-        matches!(&self.rule, Rule::Interval(interval) if interval.begins_at_deployment())
+        match &self.rule {
+            Rule::Interval(interval) => interval.begins_at_deployment(),
+            Rule::After(_) => true,
+            Rule::Cron { .. } | Rule::Window(_) => false,
+        }
     }
 
     /// Whether an event may start an instance now: never outside of a window, in which alone the

@@ -2,6 +2,7 @@
 
 mod event_run;
 mod fork;
+mod frame;
 
 use std::sync::Arc;
 
@@ -12,11 +13,14 @@ use crate::error::WorkflowError;
 use crate::ids::ScopeId;
 use crate::subscription::Subscription;
 use crate::time::Timestamp;
-use crate::workflow::{ActionId, Body, ExprId, FlowId, ListId, PathId, StateId};
+use crate::workflow::{
+    ActionId, Body, ExprId, FlowId, ListId, PathId, StateId, StateKind, Workflow,
+};
 use crate::{CloudEvent, Data};
 
 pub use event_run::*;
 pub use fork::*;
+pub use frame::*;
 
 /// One path of execution. The engine's `apply` is the only thing that changes one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -33,6 +37,19 @@ pub struct Scope {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<(Arc<str>, Data)>,
     pub cursor: Cursor,
+    /// The tasks around the current one, the innermost last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<Frame>,
+    /// `$context`; `None`: an empty object.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::data::present"
+    )]
+    pub context: Option<Data>,
+    /// Of a branch inside an extension: the extended task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extended: Option<Box<Extended>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timers: Vec<Timer>,
     /// The events that this scope waits for.
@@ -71,6 +88,9 @@ pub struct Scope {
     /// `workflowExecTimeout` has passed and the running state is being finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
+    /// Of the root: the end of the instance has had its schedule create the next one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rescheduled: bool,
     /// States and actions run since the scope last waited for anything, in turns before this one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub steps: u64,
@@ -130,6 +150,44 @@ pub enum Role {
     },
 }
 
+impl Role {
+    /// A name for a branch: that of a branch of a parallel state, the state's and the index for an iteration. `None`
+    /// for the main flow, and for a part that doesn't exist.
+    pub fn name(self, workflow: &Workflow) -> Option<String> {
+        let state = |id: StateId| workflow.states.get(id.0 as usize);
+        match self {
+            Role::Root => None,
+            Role::Branch { state: id, index } => match &state(id)?.kind {
+                StateKind::Parallel(parallel) => parallel
+                    .awaited(index)
+                    .map(|branch| branch.name.to_string()),
+                _ => None,
+            },
+            Role::Iteration { state: id, index } => Some(format!("{}[{index}]", state(id)?.name)),
+            Role::Entry { state: id, entry } => Some(format!("{} #{entry}", state(id)?.name)),
+            Role::Apart { state: id, index } => match &state(id)?.kind {
+                StateKind::Parallel(parallel) => {
+                    let mut apart = parallel.branches.iter().filter(|branch| !branch.awaited);
+                    apart
+                        .nth(index as usize)
+                        .map(|branch| branch.name.to_string())
+                }
+                _ => None,
+            },
+            Role::Action { list, index } | Role::Detached { list, index } => {
+                let list = workflow.lists.get(list.0 as usize)?;
+                let action = list.actions.get(index as usize)?;
+                let action = workflow.actions.get(action.0 as usize)?;
+                Some(
+                    workflow
+                        .action_name(action)
+                        .unwrap_or_else(|| format!("#{index}")),
+                )
+            }
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Cursor {
     /// Nothing is done yet.
@@ -154,6 +212,24 @@ pub struct Position {
     /// The retries in it so far: of the state as a whole, or of a failed part of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Retried>,
+    /// Of a task that has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Box<TaskRun>>,
+}
+
+impl Position {
+    /// At the beginning of a state.
+    pub fn at(state: StateId, purpose: Purpose, entered: bool) -> Position {
+        Position {
+            state: Some(state),
+            purpose,
+            entered,
+            work: Work::Begin,
+            events: None,
+            attempts: Vec::new(),
+            task: None,
+        }
+    }
 }
 
 /// The number of retries, their rule, and the wait before the last one.
@@ -239,6 +315,10 @@ pub struct ListRun {
     /// The call of the sub-workflow that the action failed with: an operator's retry continues it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<u32>,
+    /// The first attempt that asked for an answer with an event: the events of all attempts name it, so that none of
+    /// them is taken for the answer (docs/language.md#decision-107).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<u32>,
     /// How often the action has been done before, if it repeats.
     #[serde(default, skip_serializing_if = "is_first")]
     pub times: u32,
@@ -288,6 +368,9 @@ pub struct ForkRun {
     /// The branch whose error faulted the instance: a retry continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
+    /// The first branch of a race that failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost: Option<u32>,
 }
 
 /// A result that will be merged into the state data.
@@ -373,6 +456,8 @@ pub enum TimerKind {
     Entry,
     /// Between iterations.
     Pause,
+    /// The timeout of a task, or of an attempt of its list.
+    Task,
 }
 
 impl Scope {
@@ -385,6 +470,9 @@ impl Scope {
             data,
             params: Vec::new(),
             cursor: Cursor::Fresh,
+            frames: Vec::new(),
+            context: None,
+            extended: None,
             timers: Vec::new(),
             wait: None,
             answer: None,
@@ -397,6 +485,7 @@ impl Scope {
             last_error: None,
             fault: None,
             timed_out: false,
+            rescheduled: false,
             steps: 0,
             waited: false,
             brief: 0,
@@ -502,6 +591,7 @@ impl ListRun {
             key: None,
             step: ActionStep::Ready,
             child: None,
+            asked: None,
             times: 0,
             stopped: false,
             retried: Vec::new(),

@@ -21,15 +21,34 @@ pub struct Slot {
     pub filters: Vec<EventMatch>,
 }
 
+/// The CloudEvents extension that names the action which produced the event to get an answer.
+pub const ACTION: &str = "swirlaction";
+
 /// The conditions that an event must meet.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct EventMatch {
     pub def: EventId,
     pub source: Option<String>,
     pub kind: Option<String>,
     /// Attribute and the value it must have; without one the instance's own correlation value holds.
     pub correlation: Vec<(Arc<str>, Option<String>)>,
-    /// The id of an event that never matches: the one that asks for this answer (docs/language.md#decision-82).
+    /// Further attributes and the values that they must have. They link nothing: an event that came before the wait
+    /// isn't for it. In a definition the value is absent if only the instance knows it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<(Arc<str>, Option<String>)>,
+    /// The values that correlate belong to the wait: the instance neither knows nor learns them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
+    /// Events are offered: the slot stays open, each event goes to the scope as it comes, and the scope says which of
+    /// them it consumes ([`crate::event::Command::Take`]).
+    /// In a trigger: expressions over the event decide whether it fits, before it is matched.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub offers: bool,
+    /// In a trigger, for one event: the values that this event and the others of its set must share, by key.
+    #[serde(skip)]
+    pub shares: Vec<(Arc<str>, String)>,
+    /// The action that asks for this answer. Its own events never match (docs/language.md#decision-82 and
+    /// #decision-107). In records of older versions it is the id of such an event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub except: Option<String>,
 }
@@ -41,10 +60,30 @@ impl EventMatch {
             .as_ref()
             .is_none_or(|source| source_fits(source, &event.source))
             && self.kind.as_ref().is_none_or(|kind| *kind == event.kind)
-            && self
-                .except
-                .as_ref()
-                .is_none_or(|except| *except != event.id)
+            && self.except.as_ref().is_none_or(|except| {
+                *except != event.id && event.attribute(ACTION).as_ref() != Some(except)
+            })
+    }
+
+    /// Whether the event has all further attributes, as far as their values are known.
+    pub fn has_attributes(&self, event: &CloudEvent) -> bool {
+        let has = |(name, value): &(Arc<str>, Option<String>)| {
+            let found = event.attribute(name);
+            match value {
+                Some(value) => found.as_ref() == Some(value),
+                None => found.is_some(),
+            }
+        };
+        self.attributes.iter().all(has)
+    }
+
+    /// Whether the event has everything that this wait asks for by itself, also the values that correlate.
+    pub fn fits(&self, event: &CloudEvent) -> bool {
+        let correlates = |(name, value): &(Arc<str>, Option<String>)| {
+            let found = event.attribute(name);
+            found.is_some() && (value.is_none() || found == *value)
+        };
+        self.is_kind(event) && self.has_attributes(event) && self.correlation.iter().all(correlates)
     }
 }
 

@@ -75,7 +75,6 @@ const DAY: u64 = 24 * HOUR;
 const WEEK: u64 = 7 * DAY;
 /// Ten thousand years: all that any addition could use.
 const MONTHS_MAX: u128 = 120_000;
-const MILLIS_MAX: u128 = 3_652_425 * DAY as u128;
 
 /// Why a text is not a valid duration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -109,6 +108,9 @@ impl IsoDuration {
         months: 0,
         millis: 0,
     };
+
+    /// Ten thousand years, the longest duration that a definition may state.
+    pub const MILLIS_MAX: u64 = 3_652_425 * DAY;
 
     pub const fn from_millis(millis: u64) -> IsoDuration {
         IsoDuration { months: 0, millis }
@@ -277,7 +279,7 @@ impl Parts {
     }
 
     fn total(&self) -> Result<IsoDuration, DurationError> {
-        if self.months > MONTHS_MAX || self.millis > MILLIS_MAX {
+        if self.months > MONTHS_MAX || self.millis > u128::from(IsoDuration::MILLIS_MAX) {
             return Err(DurationError::TooLong);
         }
         Ok(IsoDuration {

@@ -11,7 +11,9 @@
 
 mod actions;
 mod errors;
+mod listen;
 mod states;
+mod tasks;
 mod ways;
 
 use std::sync::Arc;
@@ -26,7 +28,9 @@ use crate::time::IsoDuration;
 
 pub use actions::*;
 pub use errors::*;
+pub use listen::*;
 pub use states::*;
+pub use tasks::*;
 pub use ways::*;
 
 macro_rules! index {
@@ -94,14 +98,19 @@ pub struct Workflow {
 
     pub constants: Data,
     pub secrets: Vec<String>,
+    /// Those of them that are objects: one that is given as a text is read as JSON or YAML.
+    pub secret_objects: Vec<String>,
     pub input_schema: Option<Schema>,
     pub output_schema: Option<Schema>,
     pub timeout: Option<WorkflowTimeout>,
     pub keep_active: bool,
     pub schedule: Option<Schedule>,
     /// Errors are described as RFC 7807 says: each has a `type` (a URI) and a status, and its
-    /// `instance` is the pointer of the action or state that it came from.
-    pub problems: bool,
+    /// `instance` is the pointer of the action or state that it came from. The value is the beginning of the types of the
+    /// language's own errors.
+    pub problems: Option<&'static str>,
+    /// Of a workflow of tasks.
+    pub tasks: Option<Box<TaskWorkflow>>,
     /// The search attributes of instances (`metadata.swirl.search`).
     pub search: Vec<SearchAttribute>,
     /// How long ended instances are kept (`metadata.swirl.retention`).
@@ -122,6 +131,27 @@ impl Workflow {
     pub fn state_by_name(&self, flow: FlowId, name: &str) -> Option<StateId> {
         let mut states = self[flow].states.iter();
         states.find(|&&id| *self[id].name == *name).copied()
+    }
+
+    /// An action's name, or the name of its function, event or sub-workflow.
+    pub fn action_name(&self, action: &Action) -> Option<String> {
+        let function = |id: FunctionId| {
+            let function = self.functions.get(id.0 as usize)?;
+            Some(function.name.to_string())
+        };
+        if let Some(name) = &action.name {
+            return Some(name.to_string());
+        }
+        match &action.kind {
+            ActionKind::Call(call) => function(call.function),
+            ActionKind::Expression { function: id, .. } => function(*id),
+            ActionKind::Event(event) => {
+                let produced = event.produce.as_ref().map(|produce| produce.event);
+                let def = self.events.get(produced.or(event.consume)?.0 as usize);
+                def.map(|def| def.name.to_string())
+            }
+            ActionKind::Subflow(subflow) => Some(subflow.workflow.clone()),
+        }
     }
 }
 
@@ -212,6 +242,8 @@ pub struct State {
     pub used_for_compensation: bool,
     pub timeout: Option<Period>,
     pub metadata: Data,
+    /// Of a task.
+    pub task: Option<Box<Task>>,
 }
 
 /// The repetition of an action. Its attempts are counted again each time.
@@ -239,17 +271,72 @@ pub struct Function {
     pub resource_auth: Option<AuthId>,
     pub auth: Option<AuthId>,
     pub metadata: Data,
+    /// Of a call that a task describes itself: the task's place in the document, as a JSON pointer. The name is that of
+    /// the task then. Otherwise empty.
+    pub place: String,
+    /// Of a call in a function that is defined as a task.
+    pub within: Option<Box<Within>>,
+}
+
+/// The task that calls a function with further calls in it, the outermost one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Within {
+    pub task: Arc<str>,
+    pub place: String,
+    /// The functions between the two, the innermost first.
+    pub functions: Vec<Arc<str>>,
+}
+
+impl Function {
+    /// What tells it from the other functions of its definition. Names of tasks aren't unique.
+    pub fn key(&self) -> &str {
+        match self.place.as_str() {
+            "" => &self.name,
+            place => place,
+        }
+    }
+
+    /// The name of the task that makes its calls, as seen from outside of functions.
+    pub fn task(&self) -> &Arc<str> {
+        self.within
+            .as_ref()
+            .map_or(&self.name, |within| &within.task)
+    }
+
+    /// The place of that task.
+    pub fn task_place(&self) -> &str {
+        self.within
+            .as_ref()
+            .map_or(&self.place, |within| &within.place)
+    }
+
+    /// The keys by which a mock answers its calls, the first that is there.
+    pub fn mock_keys(&self) -> impl Iterator<Item = &str> {
+        let functions = self.within.iter().flat_map(|within| &within.functions);
+        [self.task_place(), self.task()]
+            .into_iter()
+            .chain(functions.map(|name| &**name))
+            .chain([&*self.name])
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FunctionKind {
+    /// A request to an agent.
+    A2a,
     Asyncapi,
     Custom(String),
     Expression,
     Graphql,
     /// A request that the operation describes itself.
     Http,
+    /// A request that the arguments describe.
+    HttpCall,
+    /// A request of the Model Context Protocol.
+    Mcp,
     Odata,
+    /// A process that the worker runs; the operation is its kind.
+    Process,
     Rest,
     Rpc,
 }
@@ -257,19 +344,23 @@ pub enum FunctionKind {
 impl FunctionKind {
     pub fn as_str(&self) -> &str {
         match self {
+            FunctionKind::A2a => "a2a",
             FunctionKind::Asyncapi => "asyncapi",
             FunctionKind::Custom(word) => word,
             FunctionKind::Expression => "expression",
             FunctionKind::Graphql => "graphql",
             FunctionKind::Http => "http",
+            FunctionKind::HttpCall => "http-call",
+            FunctionKind::Mcp => "mcp",
             FunctionKind::Odata => "odata",
+            FunctionKind::Process => "process",
             FunctionKind::Rest => "rest",
             FunctionKind::Rpc => "rpc",
         }
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct EventDef {
     pub name: Arc<str>,
     pub source: Option<String>,
@@ -279,6 +370,8 @@ pub struct EventDef {
     /// The payload alone is the event's data; otherwise the whole CloudEvent is.
     pub data_only: bool,
     pub metadata: Data,
+    /// Of a filter of a task.
+    pub filter: Option<EventAttributes>,
 }
 
 #[derive(Debug, Clone)]
@@ -300,6 +393,7 @@ pub struct AuthDef {
 pub enum AuthScheme {
     Basic,
     Bearer,
+    Digest,
     OAuth2,
 }
 
@@ -313,6 +407,8 @@ pub enum Template {
     Text(Vec<TextPart>),
     Array(Vec<Template>),
     Object(Vec<(String, Template)>),
+    /// A text that is an expression if it gives a value; otherwise it is itself.
+    Loose(ExprId, String),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -372,6 +468,9 @@ pub enum When {
     },
     /// `R/...`: an instance at the beginning of each interval.
     Interval(String),
+    /// An ISO 8601 duration: an instance at the deployment, then one this long after the end of the last one, however
+    /// that ended, unless it was cancelled.
+    After(String),
     /// An ISO 8601 interval that creates nothing by itself. Events may create instances only within it; if the schedule
     /// is exclusive, the same applies to all other requests.
     Window(String),

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use crate::matching::Listeners;
-use crate::{EventLog, Ingested, Listening, Result};
+use crate::{EventLog, Ingested, KeptDropped, Listening, Result};
 use async_trait::async_trait;
+use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
@@ -73,8 +74,12 @@ impl EventLog for Addressed {
         self.log.acknowledge(event, at).await
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
         self.log.expire(now).await
+    }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        self.log.forget_unconsumed(workflow, consumed).await
     }
 }
 

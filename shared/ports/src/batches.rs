@@ -31,6 +31,9 @@ pub struct BatchOrder {
     /// The state for `rerun`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// For `retry` and `rerun`: a jq expression for the state data to continue with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
     /// The version for `migrate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
@@ -154,10 +157,26 @@ pub struct BatchItem {
     pub outcome: Option<BatchOutcome>,
 }
 
+/// The outcome of creating a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchCreation {
+    New,
+    /// There is a batch with this id, which is unchanged.
+    Known,
+    /// Too many batches have not ended, so nothing was created.
+    TooMany,
+}
+
 #[async_trait]
 pub trait Batches: Send + Sync {
-    /// Creates a running batch of these instances. Returns false, and changes nothing, if the id is taken.
-    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool>;
+    /// Creates a running batch of these instances, unless the id is taken or `active_max` batches have not ended. Both
+    /// are checked in the same step.
+    async fn create_batch(
+        &self,
+        order: &BatchOrder,
+        instances: &[InstanceId],
+        active_max: usize,
+    ) -> Result<BatchCreation>;
 
     async fn batch(&self, id: &str) -> Result<Option<Batch>>;
 

@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures::channel::oneshot;
+use serde_json::Value;
 use swirl_model::ids::{DefinitionId, ScopeRef};
+use swirl_model::messages::Consumes;
 use swirl_model::redact::Redactor;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
-use swirl_model::workflow::{AuthScheme, Function};
+use swirl_model::workflow::{AuthScheme, Function, Workflow};
 use swirl_model::{Data, WorkflowError};
 
 /// One attempt of a function call. Calls happen at least once: a call that is repeated after a crash has the same key,
@@ -35,6 +37,8 @@ pub struct CallRequest {
     pub last_exchange: LastExchange,
     /// For callers that have to do something once their result is stored.
     pub stored: Stored,
+    /// Of a call that takes messages: its result is the list of them.
+    pub consumes: Option<Arc<dyn Consumes>>,
 }
 
 /// An exchange with a service that a call made, for traces.
@@ -152,4 +156,46 @@ pub trait FunctionCaller: Send + Sync {
 pub trait Secrets: Send + Sync {
     /// The values of these secrets, as an object. Secrets without a value are missing from it.
     async fn get(&self, names: &[String]) -> Data;
+
+    /// The values of the secrets of a workflow.
+    async fn of(&self, workflow: &Workflow) -> Data {
+        if workflow.secrets.is_empty() {
+            return Data::NULL;
+        }
+        let mut values = self.get(&workflow.secrets).await;
+        for name in &workflow.secret_objects {
+            if let Some(object) = values.get(name).as_ref().and_then(object_in) {
+                values.set(name, object);
+            }
+        }
+        values
+    }
+}
+
+/// The object that a text holds as JSON or YAML. Where secrets are given as texts, there is no other way to give one.
+fn object_in(secret: &Data) -> Option<Data> {
+    let text = secret.as_str()?;
+    let options = serde_saphyr::options! { strict_booleans: true };
+    let value: Value = serde_saphyr::from_str_with_options(text, options).ok()?;
+    value.is_object().then(|| Data::from(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_model::data;
+
+    use super::*;
+
+    #[test]
+    fn a_text_can_hold_an_object() {
+        let object = data!({"username": "u", "password": "1234"});
+        let json = r#"{"username": "u", "password": "1234"}"#;
+        for text in [json, "username: u\npassword: '1234'\n"] {
+            assert_eq!(object_in(&Data::string(text)), Some(object.clone()));
+        }
+        for other in ["t0ken", "", "[1]", "{", "a: [", "a: b: c"] {
+            assert_eq!(object_in(&Data::string(other)), None, "{other}");
+        }
+        assert_eq!(object_in(&object), None);
+    }
 }

@@ -30,9 +30,10 @@ pub struct DefinitionRecord {
     /// must never get different content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
-    /// `None` if an older build deployed the definition. The interests then follow from the document.
+    /// When an operator made it the current version of its workflow: it stays that until a newer one is deployed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interests: Option<Interests>,
+    pub activated: Option<Timestamp>,
+    pub interests: Interests,
 }
 
 impl DefinitionRecord {
@@ -50,6 +51,7 @@ impl DefinitionRecord {
             name: self.name.clone(),
             deployed_at: self.deployed_at,
             deleted: self.deleted.clone(),
+            activated: self.activated,
             interests: self.interests.clone(),
         }
     }
@@ -65,7 +67,8 @@ pub struct DefinitionHead {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<Deleted>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub interests: Option<Interests>,
+    pub activated: Option<Timestamp>,
+    pub interests: Interests,
 }
 
 /// The events and instants that a definition acts on. They are determined once, at deployment, so a process needn't
@@ -80,12 +83,10 @@ pub struct Interests {
     pub consumed: Vec<Consumed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<Schedule>,
-    /// The search attributes and their types. `None` if an older build deployed the definition. They then follow from
-    /// the document.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<Vec<(Arc<str>, AttributeKind)>>,
-    /// Instances need nothing but data between their waits for events and timers. False if an older build deployed the
-    /// definition.
+    /// The search attributes and their types.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub search: Vec<(Arc<str>, AttributeKind)>,
+    /// Instances need nothing but data between their waits for events and timers.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub needs_no_worker: bool,
 }
@@ -103,6 +104,9 @@ pub struct Deleted {
     pub at: Timestamp,
     /// Instances of the definition were still running at the time, so events are kept for them.
     pub in_use: bool,
+    /// No instance is left, so the document and everything that it refers to are no longer stored.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub freed: bool,
 }
 
 /// The changes to definitions after a revision.
@@ -122,6 +126,8 @@ pub trait Definitions: Send + Sync {
     async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>>;
     /// Replaces the definition under its id; it counts as the latest deployment.
     async fn replace(&self, record: DefinitionRecord) -> Result<()>;
+    /// Like [`Definitions::replace`], if the definition under the id is still `old`; otherwise returns false.
+    async fn replace_if(&self, old: &DefinitionRecord, new: DefinitionRecord) -> Result<bool>;
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>>;
     /// Returns all definitions that any process changed after this revision; after 0, all definitions. Every start
     /// calls this, so it must be cheap if nothing changed.
@@ -137,4 +143,7 @@ pub trait Definitions: Send + Sync {
         Ok(marks)
     }
     async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()>;
+    /// Like [`Definitions::set_mark`], unless the mark is later already: a process that stood still must not undo what
+    /// others have recorded since.
+    async fn advance_mark(&self, name: &str, at: Timestamp) -> Result<()>;
 }

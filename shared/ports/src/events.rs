@@ -4,6 +4,8 @@
 //! interrupts that, the event is ingested again with the same outcome: deliveries are inputs with derived ids, and the
 //! ids of the instances are derived too.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
@@ -42,6 +44,8 @@ pub struct Listening<'a> {
     /// The consumed event definitions with a correlation, of all deployed workflows. An event that matches one of them
     /// is kept for instances that start later.
     pub consumed: &'a [EventMatch],
+    /// The workflows of `consumed`, in the same order. If they are missing, kept events count for no workflow.
+    pub owners: &'a [Arc<str>],
     /// All events that instances may wait for, so that a store needn't search other waits; `None` if unknown.
     pub listeners: Option<&'a Listeners>,
     /// [`EventLog::awaited`] has reported that no instance waits for the event, so waits aren't searched.
@@ -57,6 +61,7 @@ impl<'a> Listening<'a> {
         Listening {
             triggers,
             consumed,
+            owners: &[],
             listeners: None,
             is_unawaited: false,
             continues: false,
@@ -84,6 +89,59 @@ pub struct Ingested {
     pub starts: Vec<Start>,
 }
 
+/// The maximum total sizes of events that are kept for later waits. Beyond them the oldest are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeptBytes {
+    pub all: u64,
+    /// Those of a workflow. An event that several workflows consume counts for each.
+    pub workflow: u64,
+    /// Those with the same `type`.
+    pub kind: u64,
+}
+
+impl Default for KeptBytes {
+    fn default() -> KeptBytes {
+        KeptBytes {
+            all: 256 << 20,
+            workflow: 128 << 20,
+            kind: 64 << 20,
+        }
+    }
+}
+
+impl KeptBytes {
+    /// The limit of a group; `None`: of all together.
+    pub fn of(&self, group: Option<&KeptGroup>) -> u64 {
+        match group {
+            None => self.all,
+            Some(KeptGroup::Workflow(_)) => self.workflow,
+            Some(KeptGroup::Kind(_)) => self.kind,
+        }
+    }
+
+    pub fn least(&self) -> u64 {
+        self.all.min(self.workflow).min(self.kind)
+    }
+}
+
+/// What the size of a kept event counts for, beside all of them together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeptGroup {
+    Workflow(Arc<str>),
+    /// Events with the same `type`.
+    Kind(Arc<str>),
+}
+
+/// Kept events that were dropped to make room.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptDropped {
+    /// The limit that was exceeded; `None`: that of all together.
+    pub group: Option<KeptGroup>,
+    pub events: u64,
+    pub bytes: u64,
+}
+
 #[async_trait]
 pub trait EventLog: Send + Sync {
     /// Matches an event with the scopes that wait for it and with triggers.
@@ -101,8 +159,13 @@ pub trait EventLog: Send + Sync {
     /// Records that all effects of the event have been carried out.
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
-    /// Drops everything that is older than the configured retention.
-    async fn expire(&self, now: Timestamp) -> Result<()>;
+    /// Drops everything that is older than the configured retention, and the oldest kept events beyond the limits.
+    /// Returns which kept events were dropped to make room since the last call.
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>>;
+
+    /// Forgets events that are kept for a workflow and that no definition consumes any more. `consumed`: as in
+    /// [`Listening`]. Returns their number.
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64>;
 }
 
 /// The progress in a stream of events: how far it has been read and processed.

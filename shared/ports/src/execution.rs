@@ -500,6 +500,11 @@ pub trait ExecutionStore: InstanceRecords {
     /// Adds an input for a scope. Returns false if the input was added before or the scope is gone.
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool>;
 
+    /// Ends the lease of a scope if its holder hasn't taken the waiting input with this id. A holder that is alive takes
+    /// an input at once; one that died would keep others away until its lease expires. Returns whether a lease was
+    /// ended. A store whose processes cannot die without it never needs to.
+    async fn reclaim(&self, scope: &ScopeRef, input: &str) -> Result<bool>;
+
     /// Confirms that outbox entries were carried out.
     async fn flushed(&self, entries: &[OutboxEntry]) -> Result<()>;
 

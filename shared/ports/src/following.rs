@@ -71,9 +71,9 @@ pub trait HistorySink: Send + Sync {
 /// A stream of CloudEvents that others read.
 #[async_trait]
 pub trait EventStream: Send + Sync {
-    /// Durably appends an event of an instance of this workflow. The same event may come again.
+    /// Durably appends events of an instance of this workflow, in their order. The same events may come again.
     ///
     /// # Errors
-    /// Fails if the stream doesn't confirm the event.
-    async fn append(&self, workflow: &str, event: &CloudEvent) -> Result<()>;
+    /// Fails if the stream doesn't confirm the events.
+    async fn append(&self, workflow: &str, events: &[CloudEvent]) -> Result<()>;
 }

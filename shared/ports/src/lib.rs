@@ -22,7 +22,9 @@ pub mod store;
 pub mod views;
 
 pub use audit::{AuditEntry, AuditLog, AuditSubject};
-pub use batches::{Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
+pub use batches::{
+    Batch, BatchCounts, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches,
+};
 pub use call::{
     CallRequest, Exchange, ExchangeProtocol, FunctionCaller, LastExchange, Secrets, Stored,
     StoredAck, StoredWatch,
@@ -33,7 +35,8 @@ pub use definitions::{
 };
 pub use error::{Error, Result};
 pub use events::{
-    CONTINUED_MAX, EventBus, EventLog, Ingested, Listening, Start, StreamPlace, Trigger,
+    CONTINUED_MAX, EventBus, EventLog, Ingested, KeptBytes, KeptDropped, KeptGroup, Listening,
+    Start, StreamPlace, Trigger,
 };
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, FirstTurn, Held, InboxItem,

@@ -16,13 +16,15 @@ use swirl_model::time::Timestamp;
 use crate::error::Result;
 use crate::execution::InstanceRecords;
 
-/// A row of a listing.
+/// A row of a listing. It has a bounded size, since a listing has many.
 #[derive(Debug, Clone)]
 pub struct Summary {
+    /// A store may leave out the input.
     pub header: Arc<Header>,
     pub status: Status,
     pub suspended: bool,
     pub ended_at: Option<Timestamp>,
+    /// Long texts are cut ([`WorkflowError::shortened`]).
     pub error: Option<WorkflowError>,
     /// The attributes by which the instance can be found.
     pub attributes: Attributes,
@@ -54,6 +56,19 @@ pub struct HistoryPage {
     /// The number of all entries ever.
     pub total: u64,
     pub entries: Vec<HistoryEntry>,
+}
+
+impl HistoryPage {
+    /// Without recorded data whose time is over. The sweep that removes it may be late.
+    #[must_use]
+    pub fn at(mut self, now: Timestamp) -> HistoryPage {
+        for entry in &mut self.entries {
+            if entry.data_until.is_some_and(|until| until <= now) {
+                entry.data = None;
+            }
+        }
+        self
+    }
 }
 
 /// The maximum total size of the entries of a part, in bytes as stored. The last entry may exceed it.

@@ -3,108 +3,73 @@
 use std::collections::HashMap;
 
 use swirl_model::workflow::{
-    ActionId, ActionKind, Body, Count, End, EventId, ExprId, FlowId, IterationMode, ListId, Next,
-    OnEvents, Period, Produce, State, StateId, StateKind, Then, When, Workflow,
+    ActionId, ActionKind, Body, Consume, Count, End, EventId, ExprId, FlowId, IterationMode,
+    ListId, Next, OnEvents, Period, Produce, State, StateId, StateKind, Then, Until, When,
+    Workflow,
 };
 
+mod shape;
+
+pub use shape::{Card, Chart, Edge, Flow, Group, Mark, Node, Style, Trace};
+
+use super::extent::Extent;
 use super::line::{Line, Sign};
-use super::{details, handlers, words};
+use super::{details, handlers, tasks, words};
 
-/// A workflow in drawable form.
-#[derive(Debug)]
-pub struct Chart {
-    pub title: String,
-    pub captions: Vec<String>,
-    pub flow: Flow,
-}
-
-/// A flow of states: the workflow's own, or one inside a branch or iteration.
-#[derive(Debug, Default)]
-pub struct Flow {
-    /// The start is first.
-    pub nodes: Vec<Node>,
-    pub edges: Vec<Edge>,
-}
-
-#[derive(Debug)]
-pub enum Node {
-    Start,
-    /// The workflow timed out.
-    Timeout(String),
-    State(Box<Card>),
-    End {
-        terminate: bool,
-        notes: Vec<Line>,
-    },
-}
-
-/// A state.
-#[derive(Debug)]
-pub struct Card {
-    pub name: Line,
-    pub kind: &'static str,
-    /// Runs only in order to undo another state.
-    pub compensating: bool,
-    pub lines: Vec<Line>,
-    /// Branches, iterations, entries of an event state.
-    pub groups: Vec<Group>,
-    /// The instance's progress in this state, whether tests have run it, or how many instances are in it.
-    pub mark: Option<Mark>,
-}
-
-/// An instance's progress in a state, the number of times that tests have run it, or how many instances are in it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mark {
-    Past,
-    Here,
-    Failed,
-    Covered(u64),
-    Uncovered,
-    Occupied {
-        running: u64,
-        faulted: u64,
-        /// How full it is compared with the others, from 1 to 3.
-        level: u8,
-    },
-}
-
-#[derive(Debug)]
-pub struct Group {
-    /// Empty if the group has no title.
-    pub title: Line,
-    pub lines: Vec<Line>,
-    pub flow: Option<Flow>,
-}
-
-#[derive(Debug)]
-pub struct Edge {
-    pub from: usize,
-    pub to: usize,
-    pub labels: Vec<Line>,
-    pub style: Style,
-    pub trace: Trace,
-}
-
-/// Whether a way was taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Trace {
-    /// Unknown, or an instance hasn't taken it.
-    Plain,
-    Taken,
-    /// No test has taken it.
-    Uncovered,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
-    Normal,
-    Error,
-    Compensation,
-    Timeout,
-}
+/// The number of lines in one place.
+const LINES_MAX: usize = 40;
 
 impl Chart {
+    /// A simple chart if the workflow is too large.
     pub fn new(workflow: &Workflow) -> Chart {
+        match Extent::of(workflow).is_readable() {
+            true => Chart::whole(workflow),
+            false => Chart::simple(workflow),
+        }
+    }
+
+    /// However large the workflow is.
+    pub fn whole(workflow: &Workflow) -> Chart {
+        Chart {
+            flow: Build::flow(workflow, Workflow::ROOT),
+            ..Chart::headed(workflow)
+        }
+    }
+
+    /// For a workflow that is too large: only the states of its main flow, by name.
+    pub fn simple(workflow: &Workflow) -> Chart {
+        let states = &workflow[Workflow::ROOT].states;
+        let card = |state: &StateId| {
+            let state = &workflow[*state];
+            Node::State(Box::new(Card {
+                name: Line::new(Sign::None, &state.name),
+                kind: tasks::word(state),
+                compensating: state.used_for_compensation,
+                lines: Vec::new(),
+                groups: Vec::new(),
+                mark: None,
+            }))
+        };
+        let extent = Extent::of(workflow);
+        let mut chart = Chart::headed(workflow);
+        chart.captions.push(format!(
+            "too large to be drawn as a whole: {} states with {} ways between them; only the states of the main flow \
+             are shown",
+            workflow.states.len(),
+            extent.ways
+        ));
+        Chart {
+            flow: Flow {
+                nodes: states.iter().map(card).collect(),
+                edges: Vec::new(),
+            },
+            is_simple: true,
+            ..chart
+        }
+    }
+
+    /// With everything but its flow.
+    fn headed(workflow: &Workflow) -> Chart {
         let version = match &workflow.version {
             swirl_model::workflow::Version::Literal(text) => text.clone(),
             swirl_model::workflow::Version::Expression(id) => workflow[*id].text.clone(),
@@ -122,8 +87,19 @@ impl Chart {
             captions.push(match &schedule.when {
                 When::Cron { expression, .. } => format!("starts by cron: {expression}{zone}"),
                 When::Interval(text) => format!("starts at each interval: {text}{zone}"),
+                When::After(text) => format!("starts {text} after each end"),
                 When::Window(text) => format!("may be started within {text}{zone}"),
             });
+        }
+        let starts = workflow
+            .tasks
+            .as_ref()
+            .and_then(|tasks| tasks.starts.as_ref());
+        if let Some(starts) = starts {
+            let filters = starts.to.filters.iter();
+            let names: Vec<&str> = filters.map(|it| &*workflow[it.event].name).collect();
+            let how = if starts.to.all { " and " } else { " or " };
+            captions.push(format!("starts by events: {}", names.join(how)));
         }
         if let Some(timeout) = &workflow.timeout {
             captions.push(format!(
@@ -134,15 +110,27 @@ impl Chart {
         Chart {
             title,
             captions,
-            flow: Build::flow(workflow, Workflow::ROOT),
+            flow: Flow::default(),
+            is_simple: false,
         }
     }
+}
+
+/// So many lines that they can be read.
+fn readable(mut lines: Vec<Line>) -> Vec<Line> {
+    if lines.len() > LINES_MAX {
+        let left_out = lines.split_off(LINES_MAX - 1).len();
+        lines.push(Line::new(Sign::None, format!("… and {left_out} more")));
+    }
+    lines
 }
 
 struct Build<'w> {
     workflow: &'w Workflow,
     flow: Flow,
     places: HashMap<StateId, usize>,
+    /// Where the edges of the current state begin.
+    own: usize,
 }
 
 impl<'w> Build<'w> {
@@ -151,6 +139,7 @@ impl<'w> Build<'w> {
             workflow,
             flow: Flow::default(),
             places: HashMap::new(),
+            own: 0,
         };
         build.flow.nodes.push(Node::Start);
         let states = &workflow[id].states;
@@ -181,7 +170,7 @@ impl<'w> Build<'w> {
             self.flow.edges.push(Edge {
                 from,
                 to,
-                labels,
+                labels: readable(labels),
                 style,
                 trace: Trace::Plain,
             });
@@ -194,6 +183,7 @@ impl<'w> Build<'w> {
         let Some(&from) = self.places.get(&id) else {
             return;
         };
+        self.own = self.flow.edges.len();
         match &state.kind {
             StateKind::Switch(switch) => {
                 for condition in &switch.conditions {
@@ -282,21 +272,19 @@ impl<'w> Build<'w> {
                 labels.extend(self.produced(&transition.produce));
                 self.edge(from, transition.to, labels, style);
             }
+            Next::Leave | Next::Skip => self.way(from, &Next::End(End::default()), labels, style),
             Next::End(end) => {
                 let notes = self.end_notes(end);
                 // Ways of one state with equal ends share one end.
-                let alike = self
-                    .flow
-                    .edges
-                    .iter()
-                    .filter(|edge| edge.from == from)
-                    .find_map(|edge| match &self.flow.nodes[edge.to] {
+                let alike = self.flow.edges[self.own..].iter().find_map(|edge| {
+                    match &self.flow.nodes[edge.to] {
                         Node::End {
                             terminate,
                             notes: other,
                         } if *terminate == end.terminate && *other == notes => Some(edge.to),
                         _ => None,
-                    });
+                    }
+                });
                 let to = alike.unwrap_or(self.flow.nodes.len());
                 if alike.is_none() {
                     self.flow.nodes.push(Node::End {
@@ -307,7 +295,7 @@ impl<'w> Build<'w> {
                 self.flow.edges.push(Edge {
                     from,
                     to,
-                    labels,
+                    labels: readable(labels),
                     style,
                     trace: Trace::Plain,
                 });
@@ -318,7 +306,11 @@ impl<'w> Build<'w> {
     fn end_notes(&self, end: &End) -> Vec<Line> {
         let mut notes = Vec::new();
         if end.terminate {
-            notes.push(Line::new(Sign::None, "terminate"));
+            let note = match tasks::are_in(self.workflow) {
+                true => "ends the workflow",
+                false => "terminate",
+            };
+            notes.push(Line::new(Sign::None, note));
         }
         if end.compensate {
             notes.push(Line::new(Sign::None, "compensate"));
@@ -333,7 +325,7 @@ impl<'w> Build<'w> {
                 format!("continue as {}", next.workflow),
             ));
         }
-        notes
+        readable(notes)
     }
 
     fn produced(&self, produce: &[Produce]) -> Vec<Line> {
@@ -393,10 +385,76 @@ impl<'w> Build<'w> {
                 let title = format!("each {} in {}", foreach.param, self.text(foreach.input));
                 groups.push(self.body(title, foreach.body));
             }
+            StateKind::Function(function) => {
+                groups.push(self.body(function.name.to_string(), Body::Flow(function.body)))
+            }
+            StateKind::Do(list) => groups.push(self.body(String::new(), Body::Flow(*list))),
+            StateKind::Emit(emit) => {
+                let kind = emit.attributes.iter().find(|(name, _)| name == "type");
+                let kind = kind.map(|(_, value)| words::template(self.workflow, value));
+                lines.push(Line::new(Sign::Out, kind.unwrap_or_default()));
+            }
+            StateKind::For(each) => {
+                let items = words::template(self.workflow, &each.items);
+                let title = format!("each {} in {items}", each.item);
+                groups.push(self.body(title, Body::Flow(each.body)));
+            }
+            StateKind::Listen(listen) => {
+                if let Some(call) = listen.source {
+                    lines.extend(self.call(state, call));
+                }
+                let how = |consume: &Consume| match (consume.filters.len(), consume.all) {
+                    (..=1, _) => "",
+                    (_, true) => "all of",
+                    (_, false) => "any of",
+                };
+                let names = |consume: &Consume| {
+                    let filters = consume.filters.iter();
+                    let names = filters.map(|filter| &self.workflow[filter.event].name);
+                    let lines = names.map(|name| Line::new(Sign::In, name));
+                    lines.collect::<Vec<_>>()
+                };
+                let how_many = how(&listen.to);
+                lines.extend((!how_many.is_empty()).then(|| Line::new(Sign::None, how_many)));
+                lines.extend(names(&listen.to));
+                match &listen.until {
+                    Some(Until::Condition(test)) => {
+                        let text = format!("until {}", self.text(*test));
+                        lines.push(Line::new(Sign::None, text));
+                    }
+                    Some(Until::Events(stops)) => {
+                        let text = format!("until {}", how(stops));
+                        lines.push(Line::new(Sign::None, text.trim_end()));
+                        lines.extend(names(stops));
+                    }
+                    None => {}
+                }
+                if let Some((each, body)) = listen.each.as_ref().and_then(|it| Some((it, it.body?)))
+                {
+                    let title = format!("each {}", each.item);
+                    groups.push(self.body(title, Body::Flow(body)));
+                }
+            }
+            StateKind::Raise(raise) => {
+                lines.push(Line::new(
+                    Sign::None,
+                    words::template(self.workflow, &raise.kind),
+                ));
+            }
+            StateKind::Set(value) => {
+                lines.push(Line::new(Sign::None, words::template(self.workflow, value)));
+            }
+            StateKind::Try(attempt) => {
+                groups.push(self.body("try".to_owned(), Body::Flow(attempt.body)));
+                if let Some(handler) = attempt.handler {
+                    groups.push(self.body("catch".to_owned(), Body::Flow(handler)));
+                }
+            }
             StateKind::Inject(data) => lines.push(Line::new(Sign::None, data.to_string())),
-            StateKind::Operation(list) => lines.extend(self.actions(*list)),
+            StateKind::Operation(list) => lines.extend(self.call(state, *list)),
             StateKind::Parallel(parallel) => {
                 let how = match parallel.at_least {
+                    _ if parallel.race => "the first of".to_owned(),
                     None => "all of".to_owned(),
                     Some(count) => format!("at least {} of", self.count(count)),
                 };
@@ -418,11 +476,12 @@ impl<'w> Build<'w> {
                 .map(|time| Line::new(Sign::Time, format!("at most {}", self.period(&time)))),
         );
         lines.extend(details::of_state(self.workflow, state));
+        lines.extend(tasks::extended(self.workflow, state));
         Card {
             name: Line::new(Sign::None, &state.name),
-            kind: state.kind.as_str(),
+            kind: tasks::word(state),
             compensating: state.used_for_compensation,
-            lines,
+            lines: readable(lines),
             groups,
             mark: None,
         }
@@ -433,7 +492,7 @@ impl<'w> Build<'w> {
         match body {
             Body::Actions(list) => Group {
                 title,
-                lines: self.actions(list),
+                lines: readable(self.actions(list)),
                 flow: None,
             },
             Body::Flow(flow) => Group {
@@ -447,7 +506,7 @@ impl<'w> Build<'w> {
     fn entry(&self, entry: &OnEvents) -> Vec<Line> {
         let mut lines = vec![Line::new(Sign::In, self.entry_name(entry))];
         lines.extend(self.actions(entry.actions));
-        lines
+        readable(lines)
     }
 
     fn entry_name(&self, entry: &OnEvents) -> String {
@@ -458,6 +517,14 @@ impl<'w> Build<'w> {
             .collect();
         let any = matches!(entry.wait, swirl_model::workflow::Wait::Any(_));
         names.join(if any { " or " } else { " and " })
+    }
+
+    /// The functions and workflows that a state calls.
+    fn call(&self, state: &State, list: ListId) -> Vec<Line> {
+        match tasks::called(state) {
+            Some(line) => vec![line],
+            None => self.actions(list),
+        }
     }
 
     fn actions(&self, list: ListId) -> Vec<Line> {

@@ -25,7 +25,8 @@ impl Counts {
     /// `to`: `None` means the end.
     pub fn way(&mut self, from: &str, to: Option<&str>, by_error: bool, times: u64) {
         let way = (from.to_owned(), to.map(str::to_owned), by_error);
-        self.ways.insert(way, times);
+        // Several handlers may lead to the same state.
+        *self.ways.entry(way).or_default() += times;
     }
 
     /// A part of a state, named by `what`.

@@ -8,19 +8,19 @@ pub(super) fn kind(word: &str) -> &'static str {
         // An arrow that leaves and comes back.
         "callback" => "M3 5h8a3 3 0 0 1 0 7H5M7 9.5L4.5 12L7 14.5",
         // An envelope.
-        "event" => "M2 4h12v9H2zM2 4l6 5l6-5",
+        "event" | "listen" | "emit" => "M2 4h12v9H2zM2 4l6 5l6-5",
         // A loop.
-        "foreach" => "M13 8a5 5 0 1 1-1.6-3.7M13 2v3h-3",
+        "foreach" | "for" => "M13 8a5 5 0 1 1-1.6-3.7M13 2v3h-3",
         // An arrow into a tray.
-        "inject" => "M8 2v7M5 6.5L8 9.5L11 6.5M2 10v4h12v-4",
+        "inject" | "set" => "M8 2v7M5 6.5L8 9.5L11 6.5M2 10v4h12v-4",
         // A gear.
-        "operation" => {
+        "operation" | "call" | "run" => {
             "M8 5.2a2.8 2.8 0 1 0 .01 0zM8 1.5v2M8 12.5v2M1.5 8h2M12.5 8h2M3.4 3.4l1.4 1.4M11.2 11.2l1.4 1.4M3.4 12.6l1.4-1.4M11.2 4.8l1.4-1.4"
         }
         // Parallel lines.
-        "parallel" => "M4 3v10M8 3v10M12 3v10",
+        "parallel" | "fork" => "M4 3v10M8 3v10M12 3v10",
         // A clock.
-        "sleep" => "M8 2a6 6 0 1 0 .01 0zM8 4.5V8l2.5 1.5",
+        "sleep" | "wait" => "M8 2a6 6 0 1 0 .01 0zM8 4.5V8l2.5 1.5",
         // A diamond.
         "switch" => "M8 1.5L14.5 8L8 14.5L1.5 8z",
         _ => "M3 3h10v10H3z",

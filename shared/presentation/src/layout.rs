@@ -22,6 +22,8 @@ const CIRCLE_MAX: f64 = 40.0;
 pub(super) const LOOP_WIDTH: f64 = 22.0;
 /// The number of iterations for ordering and for straightening.
 const ROUNDS: usize = 24;
+/// The largest number of boxes and placeholders: an edge has a placeholder in each layer that it crosses.
+const ITEMS_MAX: usize = 40_000;
 
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Size {
@@ -88,11 +90,12 @@ struct Chain {
     items: Vec<usize>,
 }
 
-pub(super) fn layout(sizes: &[Size], links: &[Link]) -> Layout {
-    let mut graph = Graph::new(sizes, links);
+/// `None` if it would take too long.
+pub(super) fn layout(sizes: &[Size], links: &[Link]) -> Option<Layout> {
+    let mut graph = Graph::new(sizes, links)?;
     graph.order();
     graph.straighten();
-    graph.draw(sizes, links)
+    Some(graph.draw(sizes, links))
 }
 
 struct Graph {
@@ -105,9 +108,15 @@ struct Graph {
 }
 
 impl Graph {
-    fn new(sizes: &[Size], links: &[Link]) -> Graph {
+    fn new(sizes: &[Size], links: &[Link]) -> Option<Graph> {
         let turned = turned(sizes.len(), links);
         let ranks = ranks(sizes.len(), links, &turned);
+        let layers = links
+            .iter()
+            .map(|link| 2 * ranks[link.from].abs_diff(ranks[link.to]));
+        if sizes.len() + layers.sum::<usize>() > ITEMS_MAX {
+            return None;
+        }
         let mut items: Vec<Item> = sizes
             .iter()
             .zip(&ranks)
@@ -178,13 +187,13 @@ impl Graph {
                 todo.extend(below[item].iter().rev());
             }
         }
-        Graph {
+        Some(Graph {
             items,
             layers,
             chains,
             above,
             below,
-        }
+        })
     }
 
     fn draw(&self, sizes: &[Size], links: &[Link]) -> Layout {
@@ -211,6 +220,13 @@ impl Graph {
                 });
             }
         }
+        let sorted = |near: &Vec<usize>| {
+            let mut near = near.clone();
+            near.sort_by(|a, b| self.items[*a].x.total_cmp(&self.items[*b].x));
+            near
+        };
+        let above: Vec<Vec<usize>> = self.above.iter().map(sorted).collect();
+        let below: Vec<Vec<usize>> = self.below.iter().map(sorted).collect();
         let mut routes = vec![Route::default(); links.len()];
         for chain in &self.chains {
             let mut route = Route::default();
@@ -219,7 +235,7 @@ impl Graph {
                 let item = &self.items[index];
                 let (top, bottom) = (tops[item.layer], tops[item.layer] + heights[item.layer]);
                 if at == 0 {
-                    let x = self.port(index, chain.items[1], &self.below[index], sizes);
+                    let x = self.port(index, chain.items[1], &below[index], sizes);
                     route.points.push(Point {
                         x,
                         y: top + item.height,
@@ -227,7 +243,7 @@ impl Graph {
                     // The rest of the layer may have higher boxes, so the edge continues straight past them.
                     route.points.push(Point { x, y: bottom });
                 } else if at == last {
-                    let x = self.port(index, chain.items[last - 1], &self.above[index], sizes);
+                    let x = self.port(index, chain.items[last - 1], &above[index], sizes);
                     route.points.push(Point { x, y: top });
                 } else if top < bottom {
                     route.points.push(Point { x: item.x, y: top });
@@ -302,19 +318,15 @@ impl Graph {
     }
 
     /// The point at which an edge touches the upper or lower side of a box. Edges are side by side in the order of the
-    /// neighbours.
+    /// neighbours: `near`, from left to right.
     fn port(&self, item: usize, towards: usize, near: &[usize], sizes: &[Size]) -> f64 {
         let this = &self.items[item];
         let Some(size) = this.node.map(|node| sizes[node]) else {
             return this.x;
         };
-        let mut order: Vec<usize> = near.to_vec();
-        order.sort_by(|a, b| self.items[*a].x.total_cmp(&self.items[*b].x));
-        let at = order
-            .iter()
-            .position(|other| *other == towards)
-            .unwrap_or(0) as f64;
-        let spread = order.len() as f64 - 1.0;
+        let at = near.iter().position(|other| *other == towards);
+        let at = at.unwrap_or(0) as f64;
+        let spread = near.len() as f64 - 1.0;
         let step = if spread > 0.0 {
             (size.w * 0.7 / spread).min(24.0)
         } else {
@@ -394,7 +406,7 @@ mod tests {
                     },
                 })
                 .collect();
-            let layout = layout(&sizes, &links);
+            let layout = layout(&sizes, &links).unwrap();
             assert_eq!(overlaps(&layout, &sizes), [], "{sizes:?} {links:?}");
             for (route, link) in layout.routes.iter().zip(&links) {
                 assert!(route.points.len() >= 2);
@@ -428,7 +440,7 @@ mod tests {
             to,
             label: Size::default(),
         };
-        let layout = layout(&sizes, &[link(0, 1), link(1, 2)]);
+        let layout = layout(&sizes, &[link(0, 1), link(1, 2)]).unwrap();
         for route in &layout.routes {
             assert!(
                 route

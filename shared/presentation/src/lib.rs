@@ -8,17 +8,20 @@ pub mod changes;
 pub mod chart;
 mod counts;
 mod details;
+mod extent;
 mod handlers;
 mod icons;
 mod layout;
 pub mod line;
 mod mermaid;
+mod names;
 mod occupancy;
 mod paint;
 pub mod place;
 mod rewind;
 mod size;
 mod svg;
+mod tasks;
 pub mod text;
 pub mod timeline;
 mod trail;
@@ -27,6 +30,7 @@ mod words;
 use swirl_model::workflow::Workflow;
 
 pub use counts::Counts;
+pub use names::Names;
 pub use occupancy::{Occupancies, Occupancy};
 pub use paint::escape;
 pub use rewind::Rewound;
@@ -41,34 +45,37 @@ pub enum Format {
     Mermaid,
 }
 
-/// Draws a workflow.
+/// Draws a workflow. One that is too large is drawn without the ways between its states.
 pub fn render(workflow: &Workflow, format: Format) -> String {
-    let chart = chart::Chart::new(workflow);
     match format {
-        Format::Svg => svg::draw(&chart),
-        Format::Mermaid => mermaid::write(&chart),
+        Format::Svg => draw(workflow, |_| {}),
+        Format::Mermaid => mermaid::write(&chart::Chart::whole(workflow)),
     }
 }
 
 /// Draws a workflow as SVG, with an instance's trail and current position.
 pub fn render_with(workflow: &Workflow, trail: &Trail) -> String {
-    let mut chart = chart::Chart::new(workflow);
-    trail.paint(&mut chart);
-    svg::draw(&chart)
+    draw(workflow, |chart| trail.paint(chart))
 }
 
 /// Draws a workflow as SVG, with the number of times that each part has run.
 pub fn render_counts(workflow: &Workflow, counts: &Counts) -> String {
-    let mut chart = chart::Chart::new(workflow);
-    counts.paint(&mut chart);
-    svg::draw(&chart)
+    draw(workflow, |chart| counts.paint(chart))
 }
 
 /// Draws a workflow as SVG, showing how many instances are in each state.
 pub fn render_occupied(workflow: &Workflow, occupancies: &Occupancies) -> String {
+    draw(workflow, |chart| occupancies.paint(chart))
+}
+
+fn draw(workflow: &Workflow, paint: impl Fn(&mut chart::Chart)) -> String {
     let mut chart = chart::Chart::new(workflow);
-    occupancies.paint(&mut chart);
-    svg::draw(&chart)
+    paint(&mut chart);
+    svg::draw(&chart).unwrap_or_else(|| {
+        let mut chart = chart::Chart::simple(workflow);
+        paint(&mut chart);
+        svg::draw_simple(&chart)
+    })
 }
 
 /// The style sheet of the diagrams. [`render`] includes it in each image; a page that embeds several diagrams may

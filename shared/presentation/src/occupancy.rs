@@ -7,7 +7,7 @@ use super::chart::{Chart, Flow, Mark, Node};
 use super::line::{Line, Sign};
 
 /// The instances in one state.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Occupancy {
     /// All that run, including those below.
     pub running: u64,
@@ -18,7 +18,7 @@ pub struct Occupancy {
 }
 
 /// Occupancies by the names of states; states without one are unchanged.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Default, Clone, Hash)]
 pub struct Occupancies(BTreeMap<Arc<str>, Occupancy>);
 
 impl Occupancy {

@@ -106,8 +106,9 @@ pub(super) fn lines(lines: &[Line]) -> Drawing {
     drawing
 }
 
-pub(super) fn node(node: &Node) -> Drawing {
-    match node {
+/// `None` if a flow in it is too large.
+pub(super) fn node(node: &Node) -> Option<Drawing> {
+    Some(match node {
         Node::Start => circle("start", ""),
         Node::Timeout(after) => {
             let label = lines(&[Line::new(Sign::Time, after)]);
@@ -122,8 +123,8 @@ pub(super) fn node(node: &Node) -> Drawing {
             }
         }
         Node::End { terminate, notes } => end(*terminate, notes),
-        Node::State(card) => self::card(card),
-    }
+        Node::State(card) => self::card(card)?,
+    })
 }
 
 fn circle(class: &str, inner: &str) -> Drawing {
@@ -166,9 +167,10 @@ fn rect(class: &str, size: Size, radius: f64) -> String {
     )
 }
 
-fn card(card: &Card) -> Drawing {
+fn card(card: &Card) -> Option<Drawing> {
     let below = lines(&card.lines);
-    let groups = rows(&card.groups);
+    let groups: Option<Vec<Drawing>> = card.groups.iter().map(group).collect();
+    let groups = in_rows(&groups?);
     let kind = if card.compensating {
         format!("{} (undoes)", card.kind)
     } else {
@@ -222,10 +224,10 @@ fn card(card: &Card) -> Drawing {
     let head = format!("{}: {kind}", card.name.full);
     let mut about = vec![head.as_str()];
     about.extend(card.lines.iter().map(|line| line.full.as_str()));
-    Drawing {
+    Some(Drawing {
         size,
         svg: with_title(&about, &(rect(&class, size, 9.0) + &svg)),
-    }
+    })
 }
 
 fn occupied_class(level: u8, ails: bool) -> &'static str {
@@ -247,13 +249,12 @@ fn occupied_words(running: u64, faulted: u64) -> String {
     }
 }
 
-/// Places groups side by side, and wraps them into rows of limited width.
-fn rows(groups: &[Group]) -> Drawing {
+/// Places drawings side by side, and wraps them into rows of limited width.
+pub(super) fn in_rows(drawings: &[Drawing]) -> Drawing {
     const GAP: f64 = 10.0;
-    let drawings: Vec<Drawing> = groups.iter().map(group).collect();
     let mut all = Drawing::default();
     let (mut x, mut y, mut row_height) = (0.0, 0.0, 0.0f64);
-    for drawing in &drawings {
+    for drawing in drawings {
         if x > 0.0 && x + drawing.size.w > ROW_MAX {
             y += row_height + GAP;
             (x, row_height) = (0.0, 0.0);
@@ -267,7 +268,7 @@ fn rows(groups: &[Group]) -> Drawing {
     all
 }
 
-fn group(group: &Group) -> Drawing {
+fn group(group: &Group) -> Option<Drawing> {
     let below = lines(&group.lines);
     let mut w = below.size.w;
     let mut h = 6.0;
@@ -280,7 +281,7 @@ fn group(group: &Group) -> Drawing {
     svg.push_str(&below.at(8.0, h));
     h += below.size.h;
     if let Some(flow) = &group.flow {
-        let flow = svg::flow(flow);
+        let flow = svg::flow(flow)?;
         svg.push_str(&flow.at(8.0, h + 4.0));
         w = w.max(flow.size.w);
         h += flow.size.h + 4.0;
@@ -293,5 +294,5 @@ fn group(group: &Group) -> Drawing {
     if !group.title.full.is_empty() {
         svg = with_title(&[&group.title.full], &svg);
     }
-    Drawing { size, svg }
+    Some(Drawing { size, svg })
 }

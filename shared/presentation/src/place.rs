@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Work};
-use swirl_model::workflow::{Action, ActionKind, Workflow};
+use swirl_model::workflow::Workflow;
 
 /// A scope's state, its activity there, the events that it waits for, and its timers.
 pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
@@ -17,14 +17,14 @@ pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
         place["doing"] = json!("failed");
         place["error"] = Value::from(&error.to_data());
     }
-    let mut waits = scope.wait.iter().chain(&scope.answer).peekable();
+    let mut waits = scope.waits().peekable();
     if waits.peek().is_some() {
         let slots = waits.flat_map(|wait| &wait.slots);
         let filters = slots.flat_map(|slot| &slot.filters);
         let events: Vec<Value> = filters
             .map(|filter| {
                 let def = workflow.events.get(filter.def.0 as usize);
-                let pairs = filter.correlation.iter();
+                let pairs = filter.correlation.iter().chain(&filter.attributes);
                 let correlation: serde_json::Map<String, Value> = pairs
                     .map(|(name, value)| (name.to_string(), json!(value)))
                     .collect();
@@ -104,33 +104,11 @@ fn list(workflow: &Workflow, run: &ListRun, place: &mut Value) {
         .and_then(|list| list.actions.get(usize::from(run.index)))
         .and_then(|id| workflow.actions.get(id.0 as usize));
     if let Some(action) = action {
-        place["action"] = json!(name(workflow, action));
+        place["action"] = json!(workflow.action_name(action));
     }
     if run.attempt > 0 {
         place["attempt"] = json!(run.attempt);
     }
-}
-
-/// An action's name, or the name of its function, event or sub-workflow.
-pub(crate) fn name(workflow: &Workflow, action: &Action) -> Option<String> {
-    if let Some(name) = &action.name {
-        return Some(name.to_string());
-    }
-    match &action.kind {
-        ActionKind::Call(call) => function(workflow, call.function.0),
-        ActionKind::Expression { function: id, .. } => function(workflow, id.0),
-        ActionKind::Event(event) => {
-            let produced = event.produce.as_ref().map(|produce| produce.event);
-            let def = workflow.events.get(produced.or(event.consume)?.0 as usize);
-            def.map(|def| def.name.to_string())
-        }
-        ActionKind::Subflow(subflow) => Some(subflow.workflow.clone()),
-    }
-}
-
-fn function(workflow: &Workflow, index: u32) -> Option<String> {
-    let function = workflow.functions.get(index as usize)?;
-    Some(function.name.to_string())
 }
 
 fn doing(step: &ActionStep) -> &'static str {

@@ -15,7 +15,7 @@ use swirl_model::workflow::{
     ActionKind, EventDef, EventId, EventState, State, StateKind, Workflow,
 };
 
-use crate::place;
+use crate::Names;
 
 /// The status of an instance and the positions of its scopes, after some of its entries.
 pub struct Rewound<'w> {
@@ -25,6 +25,7 @@ pub struct Rewound<'w> {
     pub ended_at: Option<Timestamp>,
     pub error: Option<WorkflowError>,
     scopes: BTreeMap<ScopeId, Seen<'w>>,
+    names: Names<'w>,
 }
 
 /// A scope, as far as its entries describe it.
@@ -56,18 +57,26 @@ impl<'w> Rewound<'w> {
             ended_at: None,
             error: None,
             scopes: BTreeMap::new(),
+            names: Names::new(workflow),
         };
+        rewound.names.learn(entries);
         for entry in entries {
             rewound.take(entry);
         }
         rewound
     }
 
-    /// The scopes that had not ended, in the form of [`place::place`].
+    /// The scopes that had not ended, in the form of [`place`](crate::place::place).
     pub fn places(&self) -> Vec<Value> {
         let scopes = self.scopes.iter();
         scopes
-            .map(|(id, seen)| seen.place(self.workflow, id))
+            .map(|(id, seen)| {
+                let mut place = seen.place(self.workflow, id);
+                if let Some(name) = self.names.of(id) {
+                    place["name"] = json!(name);
+                }
+                place
+            })
             .collect()
     }
 
@@ -179,7 +188,7 @@ impl<'w> Rewound<'w> {
                 );
             }
             Event::Ended { status, error } => self.end(id, entry.at, *status, error.as_ref()),
-            Event::InstanceStarted => self.of(id).doing = "starting",
+            Event::InstanceStarted { .. } => self.of(id).doing = "starting",
             // These entries don't affect the position of a scope.
             _ => {}
         }
@@ -270,7 +279,7 @@ impl<'w> Rewound<'w> {
         }
         let actions = || {
             let all = self.workflow.actions.iter();
-            all.filter(|one| place::name(self.workflow, one).as_deref() == Some(action))
+            all.filter(|one| self.workflow.action_name(one).as_deref() == Some(action))
         };
         let within = state.map(|state| format!("{}/", state.pointer));
         let own = within.and_then(|within| {
@@ -322,7 +331,7 @@ impl Seen<'_> {
     }
 }
 
-/// An event in the form of [`place::place`]. The values of its correlation attributes aren't known.
+/// An event in the form of [`place`](crate::place::place). The values of its correlation attributes aren't known.
 fn shown(def: &EventDef) -> Value {
     let attributes = def.correlation.iter();
     let attributes: Map<String, Value> = attributes

@@ -64,6 +64,7 @@ impl Make {
             correlation: vec![],
             data_only: true,
             metadata: data!({}),
+            filter: None,
         });
         EventId(self.workflow.events.len() as u32 - 1)
     }
@@ -84,15 +85,18 @@ impl Make {
                 name: Arc::from(*name),
                 kind: FunctionKind::Rest,
                 operation: String::new(),
+                place: String::new(),
                 resource_auth: None,
                 auth: None,
                 metadata: data!({}),
+                within: None,
             });
             let kind = ActionKind::Call(Call {
                 function,
                 arguments: None,
                 selection_set: None,
                 detached: false,
+                subscription: None,
             });
             list.actions.push(self.action(kind));
         }
@@ -200,8 +204,7 @@ fn order() -> Workflow {
             branch("Parcel", ship, Some(seconds(3600))),
         ],
         at_least: Some(Count::Fixed(1)),
-        collect: false,
-        collect_to: None,
+        ..Parallel::default()
     });
     m.state(2, fork, Some(end())).on_errors = vec![handler(
         ErrorSet::Any,
@@ -330,6 +333,7 @@ fn approval() -> Workflow {
     let subflow = ActionKind::Subflow(Subflow {
         workflow: "onboarding".to_owned(),
         version: None,
+        input: None,
         detached: false,
         on_parent_end: OnParentEnd::Terminate,
     });
@@ -363,8 +367,7 @@ fn approval() -> Workflow {
             },
         ],
         at_least: None,
-        collect: false,
-        collect_to: None,
+        ..Parallel::default()
     });
     m.state(3, parallel, Some(end()));
     let again = ContinueAs {

@@ -5,10 +5,13 @@
 
 use super::chart::{Chart, Edge, Flow, Node, Style, Trace};
 use super::layout::{LOOP_WIDTH, Layout, Link, Point, Route, Size, layout};
-use super::paint::{Drawing, escape, lines, node, num, text, with_title};
+use super::paint::{Drawing, escape, in_rows, lines, node, num, text, with_title};
 use super::size::width;
+use super::text::cut;
 
 const MARGIN: f64 = 24.0;
+/// The longest name of a state in the tooltip of an edge, in characters.
+const NAME_CHARS_MAX: usize = 100;
 
 pub(super) const STYLE: &str = "
 text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2937}
@@ -54,30 +57,52 @@ fn classes(style: Style) -> (&'static str, &'static str) {
     }
 }
 
-pub(super) fn draw(chart: &Chart) -> String {
-    let body = flow(&chart.flow);
-    let head = 30.0 + chart.captions.len() as f64 * 15.0;
-    let captions = chart
-        .captions
+/// The largest number of states in a simple picture, besides those with a mark.
+const SIMPLE_MAX: usize = 1_000;
+
+/// `None` if its layout would take too long.
+pub(super) fn draw(chart: &Chart) -> Option<String> {
+    if chart.is_simple {
+        return Some(draw_simple(chart));
+    }
+    Some(framed(&chart.title, &chart.captions, &flow(&chart.flow)?))
+}
+
+/// Draws the states side by side.
+pub(super) fn draw_simple(chart: &Chart) -> String {
+    let nodes = chart.flow.nodes.iter().enumerate();
+    let is_shown = |(at, node): &(usize, &Node)| {
+        *at < SIMPLE_MAX || matches!(node, Node::State(card) if card.mark.is_some())
+    };
+    let shown: Vec<Drawing> = nodes
+        .filter(is_shown)
+        .take(2 * SIMPLE_MAX)
+        .map(|(_, shown)| node(shown).unwrap_or_default())
+        .collect();
+    let left_out = chart.flow.nodes.len() - shown.len();
+    let mut captions = chart.captions.clone();
+    if left_out > 0 {
+        captions.push(format!("{left_out} more states are not shown"));
+    }
+    framed(&chart.title, &captions, &in_rows(&shown))
+}
+
+fn framed(title: &str, captions: &[String], body: &Drawing) -> String {
+    let head = 30.0 + captions.len() as f64 * 15.0;
+    let widest = captions
         .iter()
         .map(|caption| width(caption, 11.0))
         .fold(0.0, f64::max);
-    let w = (body
-        .size
-        .w
-        .max(width(&chart.title, 16.0) * 1.1)
-        .max(captions)
-        + 2.0 * MARGIN)
-        .ceil();
+    let w = (body.size.w.max(width(title, 16.0) * 1.1).max(widest) + 2.0 * MARGIN).ceil();
     let h = (body.size.h + head + 2.0 * MARGIN).ceil();
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" role=\"img\">\n<title>{2}</title>\n<style>{STYLE}</style>\n<rect class=\"ground\" width=\"{0}\" height=\"{1}\"/>\n",
         num(w),
         num(h),
-        escape(&chart.title)
+        escape(title)
     );
-    svg.push_str(&text("head", MARGIN, MARGIN + 12.0, &chart.title));
-    for (index, caption) in chart.captions.iter().enumerate() {
+    svg.push_str(&text("head", MARGIN, MARGIN + 12.0, title));
+    for (index, caption) in captions.iter().enumerate() {
         svg.push_str(&text(
             "caption",
             MARGIN,
@@ -90,9 +115,9 @@ pub(super) fn draw(chart: &Chart) -> String {
     svg
 }
 
-/// A flow. Edges are drawn below nodes.
-pub(super) fn flow(flow: &Flow) -> Drawing {
-    let nodes: Vec<Drawing> = flow.nodes.iter().map(node).collect();
+/// A flow. Edges are drawn below nodes. `None` if its layout would take too long.
+pub(super) fn flow(flow: &Flow) -> Option<Drawing> {
+    let nodes: Vec<Drawing> = flow.nodes.iter().map(node).collect::<Option<_>>()?;
     let labels: Vec<Drawing> = flow.edges.iter().map(|edge| lines(&edge.labels)).collect();
     let sizes: Vec<Size> = nodes.iter().map(|drawing| drawing.size).collect();
     let links: Vec<Link> = flow
@@ -109,7 +134,7 @@ pub(super) fn flow(flow: &Flow) -> Drawing {
         size,
         nodes: places,
         routes,
-    } = layout(&sizes, &links);
+    } = layout(&sizes, &links)?;
     let mut svg = String::new();
     let about: Vec<Vec<String>> = flow.edges.iter().map(|edge| about(flow, edge)).collect();
     let titled = |about: &[String], svg: &str| {
@@ -139,7 +164,7 @@ pub(super) fn flow(flow: &Flow) -> Drawing {
             svg.push_str(&drawing.at(x, y));
         }
     }
-    Drawing { size, svg }
+    Some(Drawing { size, svg })
 }
 
 /// The source, target and conditions of an edge.
@@ -150,6 +175,7 @@ fn about(flow: &Flow, edge: &Edge) -> Vec<String> {
         Node::State(card) => &card.name.full,
         Node::End { .. } => "end",
     };
+    let name = |index: usize| cut(name(index), NAME_CHARS_MAX);
     let mut about = vec![format!("{} → {}", name(edge.from), name(edge.to))];
     about.extend(edge.labels.iter().map(|label| label.full.clone()));
     about
@@ -216,6 +242,8 @@ fn line(edge: &Edge, route: &Route) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swirl_model::workflow::Workflow;
+
     use crate::{Format, render, sample};
 
     #[test]
@@ -231,6 +259,66 @@ mod tests {
             assert_eq!(opened, svg.matches("</g>").count(), "{name}");
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{name}");
         }
+    }
+
+    /// States in a row, and as many ways from each state to the last one as are given.
+    fn row(states: usize, ways: usize) -> Workflow {
+        use swirl_model::workflow::*;
+        let last = StateId(states as u32 - 1);
+        let way = |to| {
+            Next::Transition(Transition {
+                to,
+                compensate: false,
+                produce: Vec::new(),
+                guard: None,
+            })
+        };
+        let state = |index: usize| State {
+            name: format!("S{index}").into(),
+            kind: StateKind::Inject(swirl_model::Data::NULL),
+            next: (index + 1 < states).then(|| way(StateId(index as u32 + 1))),
+            on_errors: match index + 1 < states {
+                true => (0..ways)
+                    .map(|_| Handler {
+                        then: Then::Next(way(last)),
+                        ..Handler::default()
+                    })
+                    .collect(),
+                false => Vec::new(),
+            },
+            ..State::default()
+        };
+        Workflow {
+            id: "row".to_owned(),
+            flows: vec![Flow {
+                start: StateId(0),
+                states: (0..states as u32).map(StateId).collect(),
+                ..Flow::default()
+            }],
+            states: (0..states).map(state).collect(),
+            ..Workflow::default()
+        }
+    }
+
+    #[test]
+    fn large_workflows_have_simple_pictures() {
+        let whole = |workflow: &Workflow| {
+            let svg = render(workflow, Format::Svg);
+            assert!(svg.len() < 2_000_000, "{}", svg.len());
+            !svg.contains("too large to be drawn as a whole")
+        };
+        assert!(whole(&row(900, 0)));
+        assert!(!whole(&row(1_001, 0)), "too many states");
+        assert!(whole(&row(10, 200)));
+        assert!(!whole(&row(10, 230)), "too many ways");
+        // Few states and ways, but each way crosses most of the others.
+        assert!(whole(&row(100, 1)));
+        assert!(!whole(&row(300, 1)), "too much to lay out");
+        // However large it is, an instance's state is shown.
+        let large = row(3_000, 0);
+        let svg = crate::render_with(&large, &crate::Trail::at("S2999"));
+        assert!(svg.contains("is here") && svg.contains("1999 more states are not shown"));
+        assert!(svg.contains(">S999<") && !svg.contains(">S1000<"));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use swirl_model::WorkflowError;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::Purpose;
+use swirl_model::scope::{Purpose, TimerKind};
 use swirl_model::time::Timestamp;
 
 /// An entry in the form of the API: as stored, but with readable instants.
@@ -37,16 +37,44 @@ pub enum Tone {
 pub struct Line {
     pub tone: Tone,
     pub text: String,
-    scope: String,
+    place: String,
+    /// The line only repeats an error, on its way from an action to the instance.
+    pub repeats: bool,
 }
 
 impl Line {
-    /// The scope, unless it is the root scope.
+    /// The branch, by its name if that is known, unless it is the main flow.
     pub fn place(&self) -> String {
-        match self.scope.as_str() {
-            "r" | "" => String::new(),
-            scope => format!("[{scope}] "),
+        match self.place.as_str() {
+            "" => String::new(),
+            place => format!("[{place}] "),
         }
+    }
+}
+
+/// Remembers the last error that was shown, so that each is shown once.
+#[derive(Debug, Default)]
+pub struct Told(Option<(String, String)>);
+
+impl Told {
+    /// As [`describe`], without an error that the lines before have shown.
+    pub fn describe(&mut self, entry: &Value) -> Line {
+        let mut line = describe(entry);
+        let error = &entry["error"];
+        if error.is_null() {
+            return line;
+        }
+        let found = Some((shown(&error["name"]), shown(&error["message"])));
+        match entry["event"].as_str() {
+            Some("branch_failed") if self.0 == found => {
+                line.tone = Tone::Dim;
+                "  failed".clone_into(&mut line.text);
+                line.repeats = true;
+            }
+            Some("ended") if self.0 == found => line.text = shown(&entry["status"]),
+            _ => self.0 = found,
+        }
+        line
     }
 }
 
@@ -57,6 +85,7 @@ pub struct Timeline {
     /// Includes the recorded arguments, results and events.
     pub data: bool,
     begun: Option<i64>,
+    told: Told,
 }
 
 impl Timeline {
@@ -66,6 +95,7 @@ impl Timeline {
             colour,
             data,
             begun: None,
+            told: Told::default(),
         }
     }
 
@@ -76,7 +106,10 @@ impl Timeline {
             let at = entry["at"].as_str().unwrap_or_default();
             let at = Timestamp::parse(at).map_or(0, |at| at.0);
             let begun = *self.begun.get_or_insert(at);
-            let line = describe(entry);
+            let line = self.told.describe(entry);
+            if line.repeats {
+                continue;
+            }
             let seconds = (at - begun) as f64 / 1000.0;
             let (on, off) = match (self.colour, line.tone) {
                 (false, _) | (true, Tone::Plain) => ("", ""),
@@ -108,14 +141,28 @@ pub fn describe(entry: &Value) -> Line {
         Some(event) => describe_event(&event, &entry["data"], !matches!(&*scope, "r" | "")),
         None => (Tone::Dim, shown(&entry["event"])),
     };
-    Line { tone, text, scope }
+    let place = match (entry["place"].as_str(), &*scope) {
+        (Some(place), _) => clean(place),
+        (None, "r") => String::new(),
+        (None, _) => scope,
+    };
+    Line {
+        tone,
+        text,
+        place,
+        repeats: false,
+    }
 }
 
 /// The reverse of [`entry`], without recorded data.
 fn read(entry: &Value) -> Option<Event> {
     let members = entry.as_object()?.iter();
-    let members = members
-        .filter(|(name, _)| !matches!(name.as_str(), "at" | "scope" | "data" | "data_until"));
+    let members = members.filter(|(name, _)| {
+        !matches!(
+            name.as_str(),
+            "at" | "scope" | "place" | "data" | "data_until"
+        )
+    });
     let mut event: Map<String, Value> = members
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect();
@@ -136,7 +183,11 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
         _ => String::new(),
     };
     match event {
-        Event::InstanceStarted => (Tone::Plain, "started".to_owned()),
+        Event::InstanceStarted { scheduled_at } => {
+            let scheduled = scheduled_at.map(|at| format!(" for {at}"));
+            let text = format!("started{}", scheduled.unwrap_or_default());
+            (Tone::Plain, text)
+        }
         Event::StateEntered { name, purpose, .. } => {
             let why = match purpose {
                 Purpose::Main => "",
@@ -149,6 +200,7 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
             let how = if *failed { " by an error" } else { "" };
             (Tone::Dim, format!("left {}{how}", clean(name)))
         }
+        Event::StateSkipped { name, .. } => (Tone::Dim, format!("skipped {}", clean(name))),
         Event::ActionStarted {
             action,
             attempt,
@@ -201,11 +253,10 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
             (Tone::Plain, format!("  {branches} branches{within}"))
         }
         Event::Joined { .. } => (Tone::Dim, "  branches joined".to_owned()),
-        Event::TimedOut { timer } => (
-            Tone::Plain,
-            format!("  timer {} passed", shown(&json!(timer.kind))),
-        ),
-        Event::ErrorHandled { error } => (Tone::Plain, format!("  handled: {}", failure(error))),
+        Event::TimedOut { timer } => (Tone::Plain, format!("  {}", reached(timer.kind))),
+        Event::ErrorHandled { error, .. } => {
+            (Tone::Plain, format!("  handled: {}", failure(error)))
+        }
         Event::ValidationFailed { of, message } => (
             Tone::Bad,
             format!("  {} fails its schema: {}", clean(of), clean(message)),
@@ -279,6 +330,9 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
         // These are not part of a history.
         Event::Moved(_)
         | Event::Data(_)
+        | Event::Context(_)
+        | Event::Frames(_)
+        | Event::Params(_)
         | Event::Seq(_)
         | Event::Armed(_)
         | Event::Disarmed(_)
@@ -293,10 +347,27 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
         | Event::LastError(_)
         | Event::Fault(_)
         | Event::SoftTimeout
+        | Event::Rescheduled
         | Event::Steps(_)
         | Event::Waited
         | Event::Brief(_)
         | Event::Indexed { .. } => (Tone::Dim, String::new()),
+    }
+}
+
+/// That the time of a timer has come; timeouts have their names in the language.
+fn reached(kind: TimerKind) -> &'static str {
+    match kind {
+        TimerKind::Workflow => "workflowExecTimeout reached",
+        TimerKind::State => "stateExecTimeout reached",
+        TimerKind::Branch => "branchExecTimeout reached",
+        TimerKind::Action => "actionExecTimeout reached",
+        TimerKind::Event | TimerKind::Entry => "eventTimeout reached",
+        TimerKind::ConsumeEvent => "consumeEventTimeout reached",
+        TimerKind::Sleep => "slept",
+        TimerKind::RetryDelay => "the delay before the retry is over",
+        TimerKind::Pause => "the pause between iterations is over",
+        TimerKind::Task => "the timeout of the task reached",
     }
 }
 
@@ -347,7 +418,7 @@ fn error_text(name: &str, code: &str, message: &str) -> String {
 mod tests {
     use super::*;
     use swirl_model::ids::ScopeId;
-    use swirl_model::scope::{Timer, TimerKind};
+    use swirl_model::scope::Timer;
 
     #[test]
     fn instants_are_written_out() {
@@ -388,6 +459,16 @@ mod tests {
                 "to": "2", "by": "ada", "batch": "b7"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "operated", "action": "suspend", "with": "2f6c"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "call_repeated", "function": "pay", "call": 3}),
+            json!({"at": "2024-01-31T09:01:02Z", "scope": "r.3.1", "place": "Charge / Card", "event": "timed_out",
+                "timer": {"seq": 4, "kind": "action", "due": "2024-01-31T09:01:02Z"}}),
+            json!({"at": "2024-01-31T09:01:02Z", "scope": "r.3.1", "place": "Charge / Card", "event": "action_failed",
+                "action": "pay", "attempt": 1, "error": {"name": "ActionTimeout", "message": "too long"}, "retry_ms": null}),
+            json!({"at": "2024-01-31T09:01:02Z", "scope": "r.3.1", "place": "Charge / Card", "event": "branch_failed",
+                "error": {"name": "ActionTimeout", "message": "too long"}}),
+            json!({"at": "2024-01-31T09:01:02Z", "scope": "r", "event": "ended", "status": "faulted",
+                "error": {"name": "ActionTimeout", "message": "too long"}}),
+            json!({"at": "2024-01-31T09:01:03Z", "scope": "r", "event": "ended", "status": "faulted",
+                "error": {"name": "DataError", "message": "another"}}),
         ];
         let timeline = |colour| Timeline::new(colour, true).lines(&entries);
         insta::assert_snapshot!(timeline(false), @r#"
@@ -404,6 +485,10 @@ mod tests {
             60.000s  operator: migrate from version 1 to version 2, by ada, in batch b7
             60.000s  operator: suspend, with its parent 2f6c
             60.000s    call of pay made again: the attempt before recorded no answer
+            62.000s  [Charge / Card]   actionExecTimeout reached
+            62.000s  [Charge / Card]   action pay failed: ActionTimeout: too long
+            62.000s  faulted
+            63.000s  faulted: DataError: another
         "#);
         assert!(timeline(true).contains("\x1b[32mcompleted\x1b[0m"));
     }

@@ -14,7 +14,7 @@ use super::rewind::Rewound;
 
 /// The states that an instance was in, and the ways that it took between them. All states are identified by name,
 /// including those in branches.
-#[derive(Debug, Default, Clone, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq, Hash)]
 pub struct Trail {
     marks: BTreeMap<Arc<str>, Mark>,
     /// From the start (`None`) or a state to a state or the end (`None`).

@@ -1,11 +1,38 @@
 //! Short texts for times, conditions and errors of a workflow.
 
-use swirl_model::workflow::{Comparison, ErrorId, ErrorSet, ExprId, Period, Test, Workflow};
+use swirl_model::workflow::{
+    Comparison, ErrorId, ErrorSet, ExprId, Period, Template, Test, TextPart, Workflow,
+};
 
 pub fn period(workflow: &Workflow, period: &Period) -> String {
     match period {
         Period::Fixed(duration) => duration.to_string(),
         Period::Expression(id) => text(workflow, *id),
+    }
+}
+
+pub fn template(workflow: &Workflow, template_: &Template) -> String {
+    match template_ {
+        Template::Literal(data) => data.to_text(),
+        Template::Expression(id) => text(workflow, *id),
+        Template::Text(parts) => parts
+            .iter()
+            .map(|part| match part {
+                TextPart::Text(plain) => plain.clone(),
+                TextPart::Expression(id) => format!("${{ {} }}", text(workflow, *id)),
+            })
+            .collect(),
+        Template::Loose(_, text) => text.clone(),
+        Template::Array(items) => {
+            let items = items.iter().map(|item| template(workflow, item));
+            format!("[{}]", items.collect::<Vec<_>>().join(", "))
+        }
+        Template::Object(members) => {
+            let members = members.iter();
+            let members =
+                members.map(|(key, value)| format!("{key}: {}", template(workflow, value)));
+            format!("{{{}}}", members.collect::<Vec<_>>().join(", "))
+        }
     }
 }
 

@@ -51,6 +51,8 @@ impl Op {
 pub(crate) enum Literal {
     Text(String),
     Status(Status),
+    /// Running, and waiting for something.
+    Waiting,
     Flag(bool),
     Time(Timestamp),
     /// The value of an attribute, which is read according to the attribute's kind.

@@ -21,6 +21,7 @@ pub(crate) enum Name {
     InstanceKey,
     Key,
     Parent,
+    Scheduled,
     Started,
     State,
     Status,
@@ -30,7 +31,7 @@ pub(crate) enum Name {
 }
 
 /// All fields, in the order of their names.
-pub(crate) const FIELDS: [(&str, Name, FieldKind); 14] = [
+pub(crate) const FIELDS: [(&str, Name, FieldKind); 15] = [
     ("continuedFrom", Name::ContinuedFrom, FieldKind::Text),
     ("ended", Name::Ended, FieldKind::Time),
     ("error", Name::Error, FieldKind::Text),
@@ -39,6 +40,7 @@ pub(crate) const FIELDS: [(&str, Name, FieldKind); 14] = [
     ("instanceKey", Name::InstanceKey, FieldKind::Text),
     ("key", Name::Key, FieldKind::Text),
     ("parent", Name::Parent, FieldKind::Text),
+    ("scheduled", Name::Scheduled, FieldKind::Time),
     ("started", Name::Started, FieldKind::Time),
     ("state", Name::State, FieldKind::Text),
     ("status", Name::Status, FieldKind::Status),

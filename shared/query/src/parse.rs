@@ -50,7 +50,7 @@ impl Query {
         };
         let root = parser.or(0)?;
         match parser.peek() {
-            None => Ok(Query { root }),
+            None => Query::lifted(root),
             Some(found) => {
                 let message = "'and' or 'or' has to come before another comparison";
                 Err(QueryError::new(found.at, found.length, message))
@@ -240,6 +240,7 @@ impl<'t> Parser<'t> {
                 "false" => Some(Literal::Flag(false)),
                 _ => None,
             },
+            Some(FieldKind::Status) if text == "waiting" => Some(Literal::Waiting),
             Some(FieldKind::Status) => {
                 let mut all = STATUSES.into_iter();
                 all.find(|status| status.as_str() == text)
@@ -251,7 +252,7 @@ impl<'t> Parser<'t> {
             return Err(self.wrong(match kind {
                 Some(FieldKind::Flag) => "the value is true or false".to_owned(),
                 Some(FieldKind::Status) => format!(
-                    "there is no status '{text}'; they are {}{}",
+                    "there is no status '{text}'; they are {}, waiting{}",
                     STATUSES.map(Status::as_str).join(", "),
                     if text == "suspended" { ", and suspended = true is a separate field" } else { "" }
                 ),

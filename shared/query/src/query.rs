@@ -1,15 +1,17 @@
 //! A query, and its test for an instance.
 
-use swirl_model::instance::Header;
+use swirl_model::instance::{Header, Status};
 use swirl_ports::Summary;
 
 use crate::compare::{Has, Literal, Op, holds};
+use crate::error::QueryError;
 use crate::field::Name;
 
 /// A query, read and checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     pub(crate) root: Node,
+    waiting: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,7 +44,31 @@ impl Query {
     pub fn all() -> Query {
         Query {
             root: Node::And(Vec::new()),
+            waiting: false,
         }
+    }
+
+    /// Takes out `status = waiting`, which a listing doesn't know.
+    ///
+    /// # Errors
+    /// It isn't joined to the rest with `and`.
+    pub(crate) fn lifted(mut root: Node) -> Result<Query, QueryError> {
+        let waiting = root.lift_waiting();
+        let query = Query { root, waiting };
+        let mut tests = query.tests().into_iter();
+        match tests.find(|test| test.literal == Literal::Waiting) {
+            None => Ok(query),
+            Some(test) => {
+                let message = "'status = waiting' can only be joined to the rest with 'and'";
+                Err(QueryError::new(test.place.0, test.place.1, message))
+            }
+        }
+    }
+
+    /// Whether only instances match that wait for an event, an answer or a time. [`Query::matches`] doesn't know that: it
+    /// takes the root scope of the instance.
+    pub fn waiting(&self) -> bool {
+        self.waiting
     }
 
     /// Whether it is empty, and so matches every instance.
@@ -58,6 +84,7 @@ impl Query {
             (_, true) => self,
             _ => Query {
                 root: Node::And(vec![self.root, other.root]),
+                waiting: self.waiting || other.waiting,
             },
         }
     }
@@ -76,6 +103,24 @@ impl Query {
 }
 
 impl Node {
+    /// Waiting instances are running. Returns whether there was such a comparison.
+    fn lift_waiting(&mut self) -> bool {
+        match self {
+            Node::Is(test) if test.literal == Literal::Waiting && test.op == Op::Equal => {
+                test.literal = Literal::Status(Status::Running);
+                true
+            }
+            Node::And(parts) => {
+                let mut found = false;
+                for part in parts {
+                    found |= part.lift_waiting();
+                }
+                found
+            }
+            _ => false,
+        }
+    }
+
     fn holds(&self, summary: &Summary) -> bool {
         match self {
             Node::And(parts) => parts.iter().all(|part| part.holds(summary)),
@@ -122,6 +167,7 @@ impl Operand {
                 let parent = header.parent.as_ref();
                 text(parent.map(|parent| parent.scope.instance.as_str()))
             }
+            Name::Scheduled => header.scheduled_at.map_or(Has::Nothing, Has::Time),
             Name::Started => Has::Time(header.started_at),
             Name::State => text(error.and_then(|error| error.state.as_deref())),
             Name::Status => Has::Status(summary.status),

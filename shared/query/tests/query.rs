@@ -30,6 +30,7 @@ fn summary() -> Summary {
             started_at: Timestamp(NOW.0 - 60_000),
             parent: None,
             continued_from: None,
+            scheduled_at: None,
             key: Some("k".to_owned()),
             instance_key: None,
             timeout: None,
@@ -227,4 +228,27 @@ fn a_query_has_limits() {
         parse(format!("id in ({list})")),
         "a list has at most 100 values"
     );
+}
+
+#[test]
+fn waiting_instances_are_running() {
+    let parse = |text: &str| Query::parse(text, NOW);
+    for text in [
+        "status = waiting",
+        "workflow = order and (status = waiting and started > -1h)",
+    ] {
+        let query = parse(text).unwrap();
+        assert!(query.waiting(), "{text}");
+        assert_eq!(query.filter(&declared()).statuses, [Status::Running]);
+    }
+    assert!(!parse("status = running").unwrap().waiting());
+    for text in [
+        "status = waiting or status = faulted",
+        "not status = waiting",
+        "status != waiting",
+        "status in (waiting, faulted)",
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains("only be joined"), "{text}: {error}");
+    }
 }

@@ -8,7 +8,7 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Listeners;
-use swirl_ports::{DefinitionHead, Interests, Trigger};
+use swirl_ports::{DefinitionHead, Trigger};
 
 /// The catalog of deployed definitions and of the events they listen to.
 #[derive(Debug, Default)]
@@ -20,10 +20,14 @@ pub struct Catalog {
     /// The latest version of each workflow, in the order of their last change.
     pub latest: Vec<Arc<Deployed>>,
     by_workflow: HashMap<Arc<str>, usize>,
+    /// By workflow: when the last version was deleted that was newer than the latest one.
+    newer_until: HashMap<Arc<str>, Timestamp>,
     /// The starting event states of the latest versions.
     pub triggers: Vec<Trigger>,
     /// The consumed events with a correlation, of all versions. Such events are kept for instances that start later.
     pub consumed: Vec<EventMatch>,
+    /// The workflows of `consumed`, in the same order.
+    pub owners: Vec<Arc<str>>,
     /// All events that start instances or that instances wait for, of all versions. Deleted ones are included, since an
     /// instance may start while a definition is being deleted.
     pub listeners: Listeners,
@@ -35,21 +39,16 @@ pub struct Catalog {
 #[derive(Debug)]
 pub struct Deployed {
     pub head: DefinitionHead,
-    pub interests: Interests,
     /// The parsed schedule.
     pub calendar: Option<Calendar>,
 }
 
 impl Deployed {
-    pub fn new(head: DefinitionHead, interests: Interests) -> Deployed {
+    pub fn new(head: DefinitionHead) -> Deployed {
         // Deployment rejects invalid schedules.
-        let schedule = interests.schedule.as_ref();
+        let schedule = head.interests.schedule.as_ref();
         let calendar = schedule.and_then(|schedule| Calendar::new(schedule).ok());
-        Deployed {
-            head,
-            interests,
-            calendar,
-        }
+        Deployed { head, calendar }
     }
 
     pub fn id(&self) -> &DefinitionId {
@@ -63,7 +62,7 @@ impl Deployed {
     /// Whether the schedule creates instances. Instances of a workflow that begins with an event state are started by
     /// events instead (docs/language.md#decision-90).
     pub fn starts_by_schedule(&self) -> bool {
-        self.calendar.is_some() && self.interests.trigger.is_none()
+        self.calendar.is_some() && self.head.interests.trigger.is_none()
     }
 }
 
@@ -84,8 +83,19 @@ impl Catalog {
 
     fn new(revision: u64, all: Vec<Arc<Deployed>>) -> Catalog {
         let mut latest: HashMap<&str, usize> = HashMap::new();
+        // An operator's choice holds until another version is deployed.
+        let mut activated: HashMap<&str, Timestamp> = HashMap::new();
+        for one in all.iter().filter(|one| one.head.deleted.is_none()) {
+            if let Some(at) = one.head.activated {
+                let last = activated.entry(&one.id().workflow).or_insert(at);
+                *last = at.max(*last);
+            }
+        }
         for (place, one) in all.iter().enumerate() {
-            if one.head.deleted.is_some() {
+            let chosen = activated.get(&*one.id().workflow);
+            let is_passed_over = chosen
+                .is_some_and(|at| one.head.activated != Some(*at) && one.deployed_at() <= *at);
+            if one.head.deleted.is_some() || is_passed_over {
                 continue;
             }
             let best = latest.entry(&one.id().workflow).or_insert(place);
@@ -93,40 +103,61 @@ impl Catalog {
                 *best = place;
             }
         }
+        let mut newer_until: HashMap<Arc<str>, Timestamp> = HashMap::new();
+        for one in &all {
+            let id = one.id();
+            if let Some(deleted) = &one.head.deleted
+                && let Some(best) = latest.get(&*id.workflow)
+                && was_newer(one, &all[*best])
+            {
+                let until = newer_until.entry(id.workflow.clone()).or_insert(deleted.at);
+                *until = (*until).max(deleted.at);
+            }
+        }
         let mut places: Vec<usize> = latest.into_values().collect();
         places.sort_unstable();
         let latest: Vec<Arc<Deployed>> = places.iter().map(|place| all[*place].clone()).collect();
         let in_use = |one: &&Arc<Deployed>| one.head.deleted.as_ref().is_none_or(|d| d.in_use);
-        let consumed = all
-            .iter()
-            .filter(in_use)
-            .flat_map(|one| &one.interests.consumed);
-        let correlated = consumed.filter(|event| !event.filter.correlation.is_empty());
+        let consumed = all.iter().filter(in_use).flat_map(|one| {
+            let events = one.head.interests.consumed.iter();
+            events.map(|event| (&event.filter, &one.id().workflow))
+        });
+        let correlated = consumed.filter(|(filter, _)| !filter.correlation.is_empty());
+        let (consumed, owners) = correlated
+            .map(|(filter, workflow)| (filter.clone(), workflow.clone()))
+            .unzip();
         let places = |all: &[Arc<Deployed>]| {
             let ids = all.iter().enumerate();
             ids.map(|(place, one)| (one.id().clone(), place)).collect()
         };
         let workflows = latest.iter().enumerate();
         let filters = |one: &Arc<Deployed>| {
-            let consumed = one.interests.consumed.iter().map(|event| &event.filter);
-            let trigger = one.interests.trigger.iter();
+            let consumed = one
+                .head
+                .interests
+                .consumed
+                .iter()
+                .map(|event| &event.filter);
+            let trigger = one.head.interests.trigger.iter();
             let all = consumed.chain(trigger.flat_map(|trigger| &trigger.events));
             all.cloned().collect::<Vec<EventMatch>>()
         };
         let listeners = Listeners::new(all.iter().flat_map(filters));
-        let data = all.iter().filter(|one| one.interests.needs_no_worker);
+        let data = all.iter().filter(|one| one.head.interests.needs_no_worker);
         let data_listeners = Listeners::new(data.flat_map(filters));
         Catalog {
             revision,
+            newer_until,
             by_id: places(&all),
             by_workflow: workflows
                 .map(|(place, one)| (one.id().workflow.clone(), place))
                 .collect(),
             triggers: latest
                 .iter()
-                .filter_map(|one| one.interests.trigger.clone())
+                .filter_map(|one| one.head.interests.trigger.clone())
                 .collect(),
-            consumed: correlated.map(|event| event.filter.clone()).collect(),
+            consumed,
+            owners,
             listeners,
             data_listeners,
             latest,
@@ -149,10 +180,24 @@ impl Catalog {
         self.by_id.get(id).map(|place| &self.all[*place])
     }
 
+    /// The instant until which a newer version of the workflow was the latest one, if that has been deleted.
+    pub fn latest_since(&self, one: &Deployed) -> Option<Timestamp> {
+        self.newer_until.get(&one.id().workflow).copied()
+    }
+
     /// The latest version of a workflow.
     pub fn latest_of(&self, workflow: &str) -> Option<&Arc<Deployed>> {
         let place = self.by_workflow.get(workflow)?;
         Some(&self.latest[*place])
+    }
+}
+
+/// Like [`is_newer`], for a deleted definition: the order of changes no longer says which one was deployed first.
+fn was_newer(one: &Deployed, best: &Deployed) -> bool {
+    let parse = |one: &Deployed| semver::Version::parse(&one.id().version);
+    match (parse(one), parse(best)) {
+        (Ok(one), Ok(best)) if one.cmp_precedence(&best).is_ne() => one > best,
+        _ => one.deployed_at() >= best.deployed_at(),
     }
 }
 

@@ -7,9 +7,11 @@
 
 mod admission;
 mod attempts;
+mod begin;
 mod calls;
 mod data_turn;
 mod decide;
+mod drive;
 mod inbox;
 mod join;
 mod quarantine;
@@ -18,11 +20,10 @@ mod room;
 mod turn;
 
 use std::collections::VecDeque;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use futures::future::{BoxFuture, Either, select};
-use swirl_engine::{Definition, branch_scope};
+use futures::future::BoxFuture;
+use swirl_engine::Definition;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::{Header, Room};
 use swirl_model::redact::Redactor;
@@ -30,22 +31,18 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::FunctionId;
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::execution::Record;
 use swirl_ports::{
-    Acquired, Clock, EventLog, ExecutionStore, FunctionCaller, Held, InboxItem, LastExchange,
-    Lease, Queue, Released, Secrets, Stored,
+    Clock, EventLog, ExecutionStore, FunctionCaller, InboxItem, LastExchange, Lease, Queue,
+    Released, Secrets, Stored,
 };
 
 pub use self::attempts::Suspects;
 pub use self::record::{RECORDED_BYTES_MAX, Recording};
 
-use self::admission::Admission;
 use self::attempts::Attempt;
-use self::inbox::fit;
 use self::record::{RecordedCall, Recorder};
-use crate::Error;
 use crate::effects::Effects;
-use crate::observe::{CallOutcome, Observer};
+use crate::observe::Observer;
 use crate::places::Places;
 use crate::registry::Registry;
 use crate::shares::{Permit, Shares};
@@ -188,142 +185,6 @@ enum Next {
 }
 
 impl Driver {
-    /// Drives a scope until it waits, ends, or turns out to be held by another process. After an error the lease is
-    /// released, and the reconciler recovers the scope.
-    pub async fn drive(&self, task: &ScopeRef) -> Result<(), Error> {
-        match self.drive_until(task, std::future::pending()).await? {
-            Driven::Continue(next) => self.wake(next).await,
-            Driven::AtCapacity(_) => self.wake(vec![task.clone()]).await,
-            Driven::Done | Driven::Stopped => {}
-        }
-        Ok(())
-    }
-
-    /// Like [`Driver::drive`], but drops unfinished work and releases the scope when `stop` is done. A call in flight
-    /// is made again later, with the same key.
-    pub async fn drive_until(
-        &self,
-        task: &ScopeRef,
-        stop: impl Future<Output = ()>,
-    ) -> Result<Driven, Error> {
-        self.drive_task(task, stop, None, || ()).await
-    }
-
-    /// Like [`Driver::drive_until`]. `suspects`: set if another process may have begun the scope and crashed. `entered`
-    /// is called once the scope has its place.
-    ///
-    /// # Errors
-    /// [`Error::Attempts`] if the scope must not be tried again.
-    pub async fn drive_task(
-        &self,
-        task: &ScopeRef,
-        stop: impl Future<Output = ()>,
-        suspects: Option<Suspects>,
-        entered: impl FnOnce() + Send,
-    ) -> Result<Driven, Error> {
-        let held = match self
-            .store
-            .read_snapshot(task, self.settings.lease_ms)
-            .await?
-        {
-            Acquired::Held(held) => *held,
-            Acquired::Busy | Acquired::Gone => return Ok(Driven::Done),
-        };
-        let lease = held.lease.clone();
-        let workflow = held.header.definition.workflow.clone();
-        let Ok(_place) = self.place_of(&held) else {
-            self.give_up(&lease).await;
-            return Ok(Driven::AtCapacity(workflow));
-        };
-        entered();
-        let mut stop = pin!(stop);
-        let (held, active) = match self.wait_until_active(held, stop.as_mut()).await? {
-            Admission::In(held, active) => (*held, active),
-            Admission::Elsewhere => return Ok(Driven::Done),
-            Admission::Stopped => return Ok(Driven::Stopped),
-        };
-        self.drive_held(held, stop, suspects, active, false).await
-    }
-
-    async fn drive_held(
-        &self,
-        held: Held,
-        mut stop: Pin<&mut impl Future<Output = ()>>,
-        suspects: Option<Suspects>,
-        mut active: Option<Permit>,
-        joins_only: bool,
-    ) -> Result<Driven, Error> {
-        let lease = held.lease.clone();
-        let (task, workflow) = (&lease.scope, held.header.definition.workflow.clone());
-        let begun = self.begin_attempt(task, &workflow, suspects.as_ref(), &mut active);
-        let attempt = match select(pin!(begun), stop.as_mut()).await {
-            Either::Left((Ok(attempt), _)) => attempt,
-            Either::Left((Err(error), _)) => {
-                self.give_up(&lease).await;
-                return Err(error);
-            }
-            Either::Right(_) => {
-                self.give_up(&lease).await;
-                return Ok(Driven::Stopped);
-            }
-        };
-        let begun = match joins_only {
-            false => self.begin_unless_left(held).await,
-            true => self.begin(held).await.map(Some),
-        };
-        let mut run = match begun {
-            Ok(Some(run)) => run,
-            Ok(None) => {
-                self.end_attempt(task, attempt).await;
-                self.give_up(&lease).await;
-                return Ok(Driven::Done);
-            }
-            Err(error) => {
-                self.end_attempt(task, attempt).await;
-                self.give_up(&lease).await;
-                return Err(error);
-            }
-        };
-        run.suspects = suspects.clone();
-        run.attempt = attempt;
-        run.active = active;
-        run.joins_only = joins_only;
-        let driven = match select(pin!(self.continue_run(&mut run)), stop).await {
-            Either::Left((driven, _)) => driven.map(|()| Driven::Done),
-            Either::Right(_) => Ok(Driven::Stopped),
-        };
-        self.end_attempt(task, run.attempt.take()).await;
-        let next = std::mem::take(&mut run.next);
-        if !matches!(driven, Ok(Driven::Done)) {
-            self.wake(next).await;
-            if let Some(running) = run.call.take() {
-                self.called(&run, &running, CallOutcome::Abandoned);
-            }
-            // Use the run's lease, since it may have been taken with a commit.
-            self.give_up(&run.lease).await;
-            return driven;
-        }
-        Ok(match next.is_empty() {
-            true => Driven::Done,
-            false => Driven::Continue(next),
-        })
-    }
-
-    async fn continue_run(&self, run: &mut Run) -> Result<(), Error> {
-        loop {
-            if run.attempt.is_none() {
-                let (scope, workflow) = (&run.lease.scope, &run.header.definition.workflow);
-                let suspects = run.suspects.as_ref();
-                let begun = self.begin_attempt(scope, workflow, suspects, &mut run.active);
-                run.attempt = self.renewing(&run.lease, begun).await?;
-            }
-            match self.turn(run).await? {
-                Next::Again => {}
-                Next::Done => return Ok(()),
-            }
-        }
-    }
-
     /// Releases a lease, even if the inbox has inputs.
     pub async fn give_up(&self, lease: &Lease) {
         while let Ok(Released::More) = self.store.release(lease).await {
@@ -333,69 +194,8 @@ impl Driver {
         }
     }
 
-    async fn begin(&self, mut held: Held) -> Result<Run, Error> {
-        let header = held.header.clone();
-        self.name_in_log(&header);
-        let def = self.registry.get(&header.definition).await?;
-        self.read_large_joins(&mut held).await?;
-        let scope = match held.record {
-            Record::Scope(scope) => scope,
-            Record::Branch { fork, index } => branch_scope(&def, &fork, index),
-        };
-        if !def.fits(&scope) {
-            let damaged = swirl_ports::Error::Damaged {
-                what: held.lease.scope.to_string(),
-                reason: format!(
-                    "it names something that its definition {} lacks",
-                    header.definition
-                ),
-            };
-            return Err(damaged.into());
-        }
-        fit(&def, &header, &held.lease.scope, &held.inbox)?;
-        let left = scope.pending_call();
-        let recording = self.recording_of(&def);
-        let own = def.workflow.keep_data_ms;
-        let own = own.filter(|_| self.settings.own_recording);
-        let keep_ms = own.or(self.settings.keep_data_ms);
-        let secrets = self.secrets_of(&def).await;
-        Ok(Run {
-            def,
-            header,
-            lease: held.lease,
-            scope,
-            inbox: held.inbox.into(),
-            closed: held.closed,
-            redactor: Arc::new(Redactor::of(&secrets)),
-            recorder: Recorder {
-                recording,
-                bytes_max: self.settings.recorded_bytes_max,
-                keep_ms,
-            },
-            recorded_call: None,
-            left,
-            secrets,
-            has_fresh_secrets: true,
-            call: None,
-            stored: None,
-            wake: true,
-            answered: false,
-            next: Vec::new(),
-            suspects: None,
-            attempt: None,
-            room: None,
-            active: None,
-            joins_only: false,
-        })
-    }
-
     async fn secrets_of(&self, def: &Definition) -> Data {
-        let names = &def.workflow.secrets;
-        if names.is_empty() {
-            Data::NULL
-        } else {
-            self.secrets.get(names).await
-        }
+        self.secrets.of(&def.workflow).await
     }
 
     /// How much the histories of a definition's instances record.

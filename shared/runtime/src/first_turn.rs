@@ -124,6 +124,7 @@ fn may_continue_with(command: &Command) -> bool {
             | Command::Disarm(_)
             | Command::Subscribe(_)
             | Command::Unsubscribe(_)
+            | Command::Take { .. }
             | Command::Correlate(_)
             | Command::Index
     )
@@ -159,9 +160,15 @@ pub fn ended_instance(header: &Arc<Header>, turn: &FirstTurn) -> Option<Instance
 }
 
 /// The report about the turn, for an observer.
-pub fn observed_of(header: &Arc<Header>, turn: &FirstTurn, follows: bool) -> Observed {
+pub fn observed_of(
+    header: &Arc<Header>,
+    turn: &FirstTurn,
+    has_tasks: bool,
+    follows: bool,
+) -> Observed {
     Observed {
+        has_tasks,
         ended: turn.ends(),
-        ..Observed::of(header, &turn.scope, &turn.history, follows)
+        ..Observed::of(header, (&turn.scope, None), &turn.history, follows, turn.at)
     }
 }

@@ -16,7 +16,7 @@ pub fn interests(definition: &Definition) -> Interests {
         trigger: trigger(definition),
         consumed: consumed(workflow),
         schedule: workflow.schedule.clone(),
-        search: Some(search(workflow)),
+        search: search(workflow),
         needs_no_worker: definition.needs_no_worker,
     }
 }
@@ -45,7 +45,16 @@ fn matcher(workflow: &Workflow, id: EventId) -> EventMatch {
         Some(Template::Literal(value)) => Some(value.to_text()),
         _ => None,
     };
+    let filter = def.filter.as_ref();
+    let attributes = filter.map_or(&[][..], |filter| &filter.equal).iter();
+    let attributes = attributes.map(|(name, value)| match value {
+        Template::Literal(value) => (name.clone(), Some(value.to_text())),
+        _ => (name.clone(), None),
+    });
     EventMatch {
+        attributes: attributes.collect(),
+        apart: filter.is_some(),
+        offers: filter.is_some_and(|filter| filter.offers),
         def: id,
         source: def.source.clone(),
         kind: def.kind.clone(),
@@ -54,12 +63,30 @@ fn matcher(workflow: &Workflow, id: EventId) -> EventMatch {
             .iter()
             .map(|rule| (rule.attribute.clone(), constant(&rule.value)))
             .collect(),
-        except: None,
+        ..EventMatch::default()
     }
 }
 
 fn trigger(definition: &Definition) -> Option<Trigger> {
     let workflow = &definition.workflow;
+    if let Some(tasks) = &workflow.tasks {
+        let starts = &tasks.starts.as_ref()?.to;
+        let count = starts.filters.len() as u16;
+        let events = starts.filters.iter();
+        return Some(Trigger {
+            definition: definition.id.clone(),
+            exclusive: !starts.all || count == 1,
+            events: events
+                .map(|filter| matcher(workflow, filter.event))
+                .collect(),
+            wait: match starts.all {
+                true => Wait::all(count),
+                false => Wait::any(count),
+            },
+            timeout_ms: None,
+            timeout_restarts: false,
+        });
+    }
     let start = workflow[Workflow::ROOT].start;
     let StateKind::Event(state) = &workflow[start].kind else {
         return None;
@@ -138,6 +165,7 @@ mod tests {
             correlation: Vec::new(),
             data_only: true,
             metadata: swirl_model::Data::NULL,
+            filter: None,
         };
         let entries = entries.into_iter().map(|(events, wait)| OnEvents {
             events: events.into_iter().map(EventId).collect(),

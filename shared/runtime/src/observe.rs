@@ -67,6 +67,12 @@ pub fn trace_events(
 pub struct Observed {
     pub header: Arc<Header>,
     pub scope: ScopeId,
+    /// The name of the branch, if the scope is one.
+    pub name: Option<String>,
+    /// The workflow has tasks, which may be inside of each other.
+    pub has_tasks: bool,
+    /// The time of the commit.
+    pub at: Timestamp,
     /// The scope's revision before the commit.
     pub rev: u64,
     /// In order of time. If the instance isn't followed, only its beginning and end.
@@ -82,18 +88,26 @@ pub struct Observed {
 impl Observed {
     pub(crate) fn of(
         header: &Arc<Header>,
-        scope: &Scope,
+        (scope, name): (&Scope, Option<String>),
         history: &[HistoryEntry],
         follows: bool,
+        at: Timestamp,
     ) -> Observed {
         let is_wanted = |entry: &&HistoryEntry| {
-            follows || matches!(entry.event, Event::InstanceStarted | Event::Ended { .. })
+            follows
+                || matches!(
+                    entry.event,
+                    Event::InstanceStarted { .. } | Event::Ended { .. }
+                )
         };
         let is_transition =
             |entry: &&HistoryEntry| matches!(entry.event, Event::StateEntered { .. });
         Observed {
             header: header.clone(),
             scope: scope.id.clone(),
+            name,
+            has_tasks: false,
+            at,
             rev: scope.rev,
             history: history.iter().filter(is_wanted).cloned().collect(),
             transitions: history.iter().filter(is_transition).count() as u64,

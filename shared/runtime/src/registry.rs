@@ -16,7 +16,6 @@ use swirl_ports::{DefinitionRecord, Definitions};
 use crate::Error;
 use crate::catalog::{Catalog, Deployed};
 use crate::compiled::Compiled;
-use crate::interests::{interests, search};
 use crate::rates::{Rates, StartLimits};
 
 /// Turns a stored document into its canonical workflow. The binary provides it.
@@ -199,17 +198,8 @@ impl Registry {
     ) -> Result<BTreeMap<Arc<str>, BTreeSet<AttributeKind>>, Error> {
         let mut found: BTreeMap<Arc<str>, BTreeSet<AttributeKind>> = BTreeMap::new();
         for one in self.catalog().await?.all() {
-            let declared = match &one.interests.search {
-                Some(declared) => declared.clone(),
-                // If this build cannot compile a definition, no instance of it is running.
-                None => match self.get(one.id()).await {
-                    Ok(definition) => search(&definition.workflow),
-                    Err(Error::Definition { .. }) => Vec::new(),
-                    Err(error) => return Err(error),
-                },
-            };
-            for (name, kind) in declared {
-                found.entry(name).or_default().insert(kind);
+            for (name, kind) in &one.head.interests.search {
+                found.entry(name.clone()).or_default().insert(*kind);
             }
         }
         Ok(found)
@@ -224,12 +214,7 @@ impl Registry {
         for head in changes.heads {
             // A replaced definition is compiled again at its next use.
             self.compiled().forget_others(&head.id, &head.digest);
-            let interests = match &head.interests {
-                Some(interests) => interests.clone(),
-                // An older build deployed it.
-                None => interests(&*self.get(&head.id).await?),
-            };
-            changed.push(Arc::new(Deployed::new(head, interests)));
+            changed.push(Arc::new(Deployed::new(head)));
         }
         let is_anew = changes.revision < known.revision;
         let nothing = Catalog::default();

@@ -35,6 +35,9 @@ impl Definitions for Shared {
     async fn replace(&self, record: DefinitionRecord) -> Result<()> {
         self.put(record).await.map(|_| ())
     }
+    async fn replace_if(&self, _: &DefinitionRecord, new: DefinitionRecord) -> Result<bool> {
+        self.put(new).await.map(|_| true)
+    }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
         self.documents.fetch_add(1, Ordering::SeqCst);
@@ -70,12 +73,16 @@ impl Definitions for Shared {
     async fn set_mark(&self, _name: &str, _at: Timestamp) -> Result<()> {
         Ok(())
     }
+    async fn advance_mark(&self, _name: &str, _at: Timestamp) -> Result<()> {
+        Ok(())
+    }
 }
 
 fn record(version: &str) -> DefinitionRecord {
     DefinitionRecord {
         deleted: None,
-        interests: Some(Interests::default()),
+        activated: None,
+        interests: Interests::default(),
         id: DefinitionId {
             workflow: "w".into(),
             version: version.into(),
@@ -129,6 +136,36 @@ fn a_deployment_of_another_process_takes_effect_at_once() {
     }
 }
 
+/// An operator's choice of an older version holds until another one is deployed, whatever the numbers of the others.
+#[test]
+fn an_activated_version_is_current_until_the_next_deployment() {
+    let store = Arc::new(Shared::default());
+    let registry = registry(&store);
+    let deployed = |version: &str, at: i64| DefinitionRecord {
+        deployed_at: Timestamp(at),
+        ..record(version)
+    };
+    for (version, at) in [("1.0.0", 1), ("2.0.0", 2)] {
+        block_on(store.put(deployed(version, at))).unwrap();
+    }
+    assert_eq!(block_on(latest(&registry)), "2.0.0");
+    let activated = DefinitionRecord {
+        activated: Some(Timestamp(3)),
+        ..deployed("1.0.0", 1)
+    };
+    block_on(store.replace(activated)).unwrap();
+    assert_eq!(block_on(latest(&registry)), "1.0.0");
+    block_on(store.put(deployed("1.5.0", 4))).unwrap();
+    assert_eq!(block_on(latest(&registry)), "1.5.0");
+    // Forward again.
+    let activated = DefinitionRecord {
+        activated: Some(Timestamp(5)),
+        ..deployed("2.0.0", 2)
+    };
+    block_on(store.replace(activated)).unwrap();
+    assert_eq!(block_on(latest(&registry)), "2.0.0");
+}
+
 #[test]
 fn one_query_answers_all_callers_before_it() {
     let store = Arc::new(Shared::default());
@@ -154,7 +191,7 @@ fn a_failed_query_is_an_error_and_is_repeated() {
     assert_eq!(block_on(latest(&registry)), "1.0.0");
 }
 
-/// This checks numbers, not times; docs/benchmarks.md has the times.
+/// This checks numbers, not times; docs/dev/benchmarks.md has the times.
 #[test]
 fn a_process_reads_only_changes_and_compiles_only_used_definitions() {
     let store = Arc::new(Shared::default());
@@ -177,24 +214,6 @@ fn a_process_reads_only_changes_and_compiles_only_used_definitions() {
         assert_eq!(block_on(latest(&registry)), "1.0.0");
     }
     assert_eq!(read(), (0, 1), "a definition is read once it runs");
-}
-
-/// An older build stored no interests.
-#[test]
-fn missing_interests_follow_from_the_document() {
-    let store = Arc::new(Shared::default());
-    let mut old = record("1.0.0");
-    old.interests = None;
-    block_on(store.put(old)).unwrap();
-    let registry = registry(&store);
-    let catalog = block_on(registry.catalog()).unwrap();
-    let expected = Interests {
-        search: Some(Vec::new()),
-        needs_no_worker: true,
-        ..Interests::default()
-    };
-    assert_eq!(catalog.latest[0].interests, expected);
-    assert_eq!(store.documents.load(Ordering::SeqCst), 1);
 }
 
 /// A replaced definition moves behind the others.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use swirl_expr::{Env, Limits, Program};
-use swirl_model::error::names;
+use swirl_model::error::{Description, names};
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::Language;
 use swirl_model::{Data, WorkflowError};
@@ -23,7 +23,27 @@ pub struct Answer {
 pub enum Reply {
     Return(Return),
     Error(Failure),
+    /// An HTTP answer.
+    Respond(Respond),
+    /// The end of a process.
+    Exit(Exit),
     Never,
+}
+
+/// `respond`, of a task that makes a request.
+#[derive(Debug, Clone)]
+pub struct Respond {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Data>,
+}
+
+/// `exit`, of a task that runs a process.
+#[derive(Debug, Clone)]
+pub struct Exit {
+    pub code: i32,
+    pub stdout: Return,
+    pub stderr: Return,
 }
 
 /// `return`: a value that may contain `${ jq }` over the call's arguments, in compiled form.
@@ -51,6 +71,12 @@ pub struct Failure {
     pub code: Option<String>,
     pub status: Option<u16>,
     pub message: Option<String>,
+    /// `Retry-After`.
+    pub retry_after: Option<IsoDuration>,
+    /// As DSL 1.0 describes errors.
+    pub kind: Option<String>,
+    pub title: Option<String>,
+    pub detail: Option<String>,
 }
 
 /// The outcome of a call.
@@ -62,6 +88,18 @@ pub enum Answered {
     },
     Error {
         error: WorkflowError,
+        after: IsoDuration,
+    },
+    Respond {
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: Option<Data>,
+        after: IsoDuration,
+    },
+    Exit {
+        code: i32,
+        stdout: String,
+        stderr: String,
         after: IsoDuration,
     },
     /// The call never ends by itself.
@@ -79,6 +117,16 @@ pub enum AnswerError {
         arguments: String,
         message: String,
     },
+    #[error("'{0}' isn't a task that makes an HTTP request, so it has no 'respond'")]
+    Respond(String),
+    #[error("'functions' has no answer to the request for a token: '{0}'")]
+    Token(String),
+    #[error("the call of '{0}' waits for something that a scenario doesn't have")]
+    Waits(String),
+    #[error("'{0}' isn't a task that runs a process, so it has no 'exit'")]
+    Exit(String),
+    #[error("'{0}' takes messages, so its 'return' is a list of them, each with a 'payload'")]
+    Messages(String),
     #[error(
         "a call of '{function}' doesn't fit the document that describes it: {problems} (if the document \
          is wrong, say 'checkArguments: false' in the function's metadata)"
@@ -115,6 +163,24 @@ impl Answers {
         Answers { functions }
     }
 
+    /// The first key that answers a call of a task: its place, its name, a function around it, or its request.
+    pub fn key_of<'k>(
+        &self,
+        mut own: impl Iterator<Item = &'k str>,
+        request: Option<(&str, &str, &str)>,
+    ) -> Option<&str> {
+        let keys = || self.functions.keys().map(String::as_str);
+        own.find_map(|name| keys().find(|key| *key == name))
+            .or_else(|| self.key_of_request(request))
+    }
+
+    /// The first key that answers a request: its method, its address without the query and with it.
+    pub fn key_of_request(&self, request: Option<(&str, &str, &str)>) -> Option<&str> {
+        let (method, uri, whole) = request?;
+        let mut keys = self.functions.keys().map(String::as_str);
+        keys.find(|key| is_request(key, method, uri, whole))
+    }
+
     /// Whether the scenario lists the function.
     pub fn has(&self, function: &str) -> bool {
         self.functions.contains_key(function)
@@ -146,23 +212,72 @@ impl Answers {
     }
 }
 
+/// Whether a key is `METHOD URI` and fits a request. `whole` is the address with its query.
+fn is_request(key: &str, method: &str, uri: &str, whole: &str) -> bool {
+    let Some((word, pattern)) = key.split_once(' ') else {
+        return false;
+    };
+    let target = if pattern.contains('?') { whole } else { uri };
+    let fits = |target: &str| fits(pattern.trim().as_bytes(), target.as_bytes());
+    word == method && (fits(target) || without_path(target).is_some_and(|target| fits(&target)))
+}
+
+/// `https://host` for `https://host/`: an address without a path has two forms.
+pub fn without_path(uri: &str) -> Option<String> {
+    let (scheme, rest) = uri.split_once("://")?;
+    let (host, behind) = rest.split_once('/')?;
+    let is_root = behind.is_empty() || behind.starts_with('?');
+    is_root.then(|| format!("{scheme}://{host}{behind}"))
+}
+
+/// Whether a key is one for requests.
+pub fn is_for_requests(key: &str) -> bool {
+    let method = key.split_once(' ').map(|(method, _)| method);
+    method
+        .is_some_and(|method| !method.is_empty() && method.bytes().all(|b| b.is_ascii_uppercase()))
+}
+
+/// `*` fits a segment or a part of one, `**` any rest.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        [b'*', b'*', rest @ ..] => (0..=text.len()).any(|at| fits(rest, &text[at..])),
+        [b'*', rest @ ..] => {
+            let end = text.iter().position(|byte| *byte == b'/');
+            let end = end.unwrap_or(text.len());
+            (0..=end).any(|at| fits(rest, &text[at..]))
+        }
+        [first, rest @ ..] => text.first() == Some(first) && fits(rest, &text[1..]),
+    }
+}
+
 impl Answer {
     fn give(&self, arguments: &Data, now_ms: i64) -> Result<Answered, String> {
         let after = self.after;
+        let env = Env {
+            now_ms,
+            limits: Limits {
+                time: EXPRESSION_TIME,
+                ..Limits::default()
+            },
+        };
         Ok(match &self.reply {
-            Reply::Return(value) => {
-                let env = Env {
-                    now_ms,
-                    limits: Limits {
-                        time: EXPRESSION_TIME,
-                        ..Limits::default()
-                    },
-                };
-                Answered::Return {
-                    data: value.evaluate(arguments, &env)?,
-                    after,
-                }
-            }
+            Reply::Return(value) => Answered::Return {
+                data: value.evaluate(arguments, &env)?,
+                after,
+            },
+            Reply::Respond(respond) => Answered::Respond {
+                status: respond.status,
+                headers: respond.headers.clone(),
+                body: respond.body.clone(),
+                after,
+            },
+            Reply::Exit(exit) => Answered::Exit {
+                code: exit.code,
+                stdout: exit.stdout.evaluate(arguments, &env)?.to_text(),
+                stderr: exit.stderr.evaluate(arguments, &env)?.to_text(),
+                after,
+            },
             Reply::Error(failure) => Answered::Error {
                 error: failure.error(),
                 after,
@@ -172,11 +287,21 @@ impl Answer {
     }
 }
 
+/// The type of an error that states a title or a detail, but no type.
+const COMMUNICATION: &str = "https://serverlessworkflow.io/spec/1.0.0/errors/communication";
+
 impl Failure {
     /// The error as a caller of a real function would report it: the code of an HTTP failure is its status.
     pub fn error(&self) -> WorkflowError {
         let status = self.status.map(|status| status.to_string());
         let name = self.name.as_deref().unwrap_or(names::FUNCTION_ERROR);
+        match &self.kind {
+            Some(kind) => return self.problem(kind),
+            None if self.title.is_some() || self.detail.is_some() => {
+                return self.problem(COMMUNICATION);
+            }
+            None => {}
+        }
         let message = self.message.clone().unwrap_or_else(|| match self.status {
             Some(status) => format!("the function answered with status {status}"),
             None => "the function failed".to_owned(),
@@ -184,7 +309,28 @@ impl Failure {
         WorkflowError {
             code: self.code.clone().or(status),
             status: self.status,
+            retry_after_ms: self
+                .retry_after
+                .map(|pause| pause.millis.try_into().unwrap_or(u32::MAX)),
             ..WorkflowError::new(name, message)
+        }
+    }
+}
+
+impl Failure {
+    /// An error as DSL 1.0 describes it.
+    fn problem(&self, kind: &str) -> WorkflowError {
+        let message = self.detail.clone().or_else(|| self.title.clone());
+        let name = kind.rsplit('/').next().unwrap_or_default();
+        WorkflowError {
+            status: Some(self.status.unwrap_or(500)),
+            problem: Some(Box::new(Description {
+                kind: kind.to_owned(),
+                title: self.title.clone(),
+                instance: None,
+                detail: self.detail.clone(),
+            })),
+            ..WorkflowError::new(name, message.unwrap_or_else(|| kind.to_owned()))
         }
     }
 }

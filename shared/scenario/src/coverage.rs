@@ -89,7 +89,8 @@ impl Coverage {
 
 impl Covered {
     fn new(file: PathBuf, path: &Path, workflow: Workflow) -> Covered {
-        let document = std::fs::read(path).unwrap_or_default();
+        let document =
+            swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX).unwrap_or_default();
         let root = source::parse(&document, &Limits::default()).ok();
         Covered {
             items: items::of(&workflow, root.as_ref()),

@@ -6,37 +6,40 @@ use std::path::Path;
 
 use swirl_deployment::{Locations, fetch};
 use swirl_engine::Definition;
-use swirl_functions::Problem;
-use swirl_functions::types::{Checks, Settings};
-use swirl_model::Data;
+use swirl_functions::types::{self, Checks, Settings};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
-use swirl_spec::Reading;
+use swirl_spec::diagnostic::Diagnostic;
+use swirl_spec::{Reading, codes};
 
 use super::file::{Scenario, WorkflowSource};
 use super::observed::RefusedDocument;
 use super::resources::ScenarioResources;
 
+/// What the documents of a scenario's definitions show.
+#[derive(Default)]
+pub struct Described {
+    pub checks: BTreeMap<DefinitionId, Checks>,
+    /// The documents by URI.
+    pub resources: BTreeMap<DefinitionId, Vec<(String, String)>>,
+    pub refused: Vec<RefusedDocument>,
+}
+
 /// Checks against the documents that the scenario contains or that are files next to it. Nothing is fetched, and
-/// functions whose documents are missing aren't checked. Also returns the refused definitions.
-pub fn check(
-    scenario: &Scenario,
-    readings: &[(String, Reading)],
-) -> (BTreeMap<DefinitionId, Checks>, Vec<RefusedDocument>) {
+/// functions whose documents are missing aren't checked.
+pub fn check(scenario: &Scenario, readings: &[(String, Reading)]) -> Described {
     let settings = Settings::default();
-    let (mut checks, mut refused) = (BTreeMap::new(), Vec::new());
+    let mut described = Described::default();
     for ((name, reading), source) in readings.iter().zip(&scenario.workflows) {
-        let Some(workflow) = &reading.workflow else {
+        // A refused definition is checked too, so that all findings are reported together.
+        let partial = reading.partial.as_deref();
+        let Some(workflow) = reading.workflow.as_ref().or(partial) else {
             continue;
         };
         let from = ScenarioResources::new(&scenario.resources, Path::new(name));
         let mut resources = Vec::new();
         let missing = fetch::find(workflow, &from, &mut resources);
-        let mut checked = Checks::new(workflow, &resources, &settings);
-        if !checked.refused().is_empty() {
-            let served = served(workflow, checked.refused());
-            checked = Checks::new(&served, &resources, &settings);
-        }
+        let checked = Checks::new(workflow, &resources, &settings);
         let root = match source {
             WorkflowSource::Inline(node) => Some(node),
             WorkflowSource::Path(_) => reading.root.as_ref(),
@@ -45,27 +48,47 @@ pub fn check(
         let locations = Locations::new(root);
         let mut found = locations.checked(workflow, &checked, &missing);
         found.extend(locations.built_in(workflow));
-        if !found.is_empty() {
-            refused.push(RefusedDocument::new(name.clone(), found));
+        if scenario.expect.rejected.is_some() {
+            let others = not_carried_out(scenario, reading, workflow, &checked, &locations);
+            found.extend(others);
         }
-        checks.insert(Definition::id_of(workflow), checked);
+        let is_refused = reading.workflow.is_none() || found.iter().any(Diagnostic::is_error);
+        if is_refused && !found.is_empty() {
+            let refused = RefusedDocument::new(name.clone(), found);
+            described.refused.push(refused);
+        }
+        let id = Definition::id_of(workflow);
+        described.checks.insert(id.clone(), checked);
+        described.resources.insert(id, resources);
     }
-    (checks, refused)
+    described
 }
 
-/// Adds a server to functions without one. Nothing is called here, so a document need not contain its service's
-/// address.
-fn served(workflow: &Workflow, refused: &[Problem]) -> Workflow {
-    let mut served = workflow.clone();
-    for function in &mut served.functions {
-        let is_refused = refused
-            .iter()
-            .any(|problem| *problem.function == *function.name);
-        if is_refused && function.metadata.get("server").is_none() {
-            function
-                .metadata
-                .set("server", Data::string("http://localhost"));
-        }
-    }
-    served
+/// Custom operations that neither a mock nor anything built in carries out, which a deployment refuses.
+fn not_carried_out(
+    scenario: &Scenario,
+    reading: &Reading,
+    workflow: &Workflow,
+    checks: &Checks,
+    locations: &Locations<'_>,
+) -> Vec<Diagnostic> {
+    // The reader refuses functions of the early editions for the same reason.
+    let is_reported = |name: &str| {
+        let codes = [codes::BAD_OPERATION, codes::FUNCTION_TYPE_UNKNOWN];
+        let subject = format!("the function '{name}'");
+        reading.diagnostics.iter().any(|found| {
+            found.is_error() && codes.contains(&found.code) && found.message.contains(&subject)
+        })
+    };
+    let refused = checks.refused().iter().filter(|problem| {
+        let mut functions = workflow.functions.iter();
+        let function = functions.find(|known| problem.concerns(known));
+        function.is_some_and(|function| {
+            types::word(&function.kind) == "custom"
+                && types::custom::refused(function).is_none()
+                && !scenario.functions.contains_key(&problem.function)
+                && !is_reported(&problem.function)
+        })
+    });
+    refused.map(|problem| locations.function(problem)).collect()
 }

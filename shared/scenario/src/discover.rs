@@ -44,14 +44,14 @@ pub fn files(paths: &[PathBuf]) -> (Vec<PathBuf>, Vec<DiscoverError>) {
     (found, errors)
 }
 
-/// A file, or the sorted files of a folder with wanted names.
+/// A file, or the sorted wanted files of a folder.
 ///
 /// # Errors
 /// The path doesn't exist, or a folder cannot be read.
 pub fn collect(
     path: &Path,
     found: &mut Vec<PathBuf>,
-    wanted: &dyn Fn(&str) -> bool,
+    wanted: &dyn Fn(&Path) -> bool,
 ) -> Result<(), DiscoverError> {
     let io = |source| DiscoverError::Io {
         path: path.to_owned(),
@@ -76,7 +76,7 @@ pub fn collect(
                 if !name.starts_with('.') {
                     folders.push(entry.path());
                 }
-            } else if wanted(&name) {
+            } else if wanted(&entry.path()) {
                 files.push(entry.path());
             }
         }
@@ -86,7 +86,9 @@ pub fn collect(
     Ok(())
 }
 
-fn is_scenario(name: &str) -> bool {
+/// Whether the name of a file is that of a scenario.
+pub fn is_scenario(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
     ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 

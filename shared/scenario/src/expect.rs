@@ -5,9 +5,13 @@ use swirl_model::{Data, WorkflowError};
 use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::render::{self, Colour};
 
+mod call;
+
+pub use call::WantedCall;
+
 use super::differ::{self, side_by_side};
-use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
-use super::rows::{Row, list, millis};
+use super::observed::{Observed, ObservedInstance, RefusedDocument};
+use super::rows::{list, millis};
 
 /// The key `expect`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,12 +35,16 @@ pub struct Wanted {
     pub output_contains: Option<Data>,
     pub error: Option<WantedError>,
     pub states: Option<Vec<String>>,
+    /// Names or places of tasks that began.
+    pub tasks: Option<Vec<String>>,
     pub calls: Option<Vec<WantedCall>>,
     pub calls_unordered: Option<Vec<WantedCall>>,
     /// CloudEvents with some of their attributes.
     pub produced: Option<Vec<Data>>,
     pub produced_unordered: Option<Vec<Data>>,
     pub elapsed: Option<IsoDuration>,
+    /// The instant for which a schedule started it.
+    pub scheduled_at: Option<Timestamp>,
 }
 
 /// The values of `status`.
@@ -57,62 +65,12 @@ pub struct WantedError {
     pub status: Option<u16>,
     /// A part of the message.
     pub message: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub struct WantedCall {
-    pub function: String,
-    pub arguments: Option<Data>,
-    /// Virtual milliseconds since time zero.
-    pub at_ms: Option<i64>,
-}
-
-impl Row for WantedCall {
-    type Seen = ObservedCall;
-
-    fn fits(&self, seen: &ObservedCall) -> bool {
-        self.function == seen.function
-            && self
-                .arguments
-                .as_ref()
-                .is_none_or(|arguments| *arguments == seen.arguments)
-            && self.at_ms.is_none_or(|at| at == seen.at_ms)
-    }
-
-    fn text(&self) -> String {
-        let at = self
-            .at_ms
-            .map(|at| format!(" at {}", millis(at)))
-            .unwrap_or_default();
-        let arguments = self
-            .arguments
-            .as_ref()
-            .map(|data| format!(" {data}"))
-            .unwrap_or_default();
-        format!("{}{at}{arguments}", self.function)
-    }
-
-    fn seen_text(seen: &ObservedCall) -> String {
-        format!(
-            "{} at {} {}",
-            seen.function,
-            millis(seen.at_ms),
-            seen.arguments
-        )
-    }
-
-    fn details(&self, seen: &ObservedCall) -> Vec<String> {
-        match &self.arguments {
-            Some(arguments) if self.function == seen.function => {
-                let lines = differ::diff(arguments, &seen.arguments);
-                lines
-                    .into_iter()
-                    .map(|line| format!("arguments: {line}"))
-                    .collect()
-            }
-            _ => Vec::new(),
-        }
-    }
+    /// As DSL 1.0 describes errors.
+    pub kind: Option<String>,
+    pub title: Option<String>,
+    /// A part of the detail.
+    pub detail: Option<String>,
+    pub instance: Option<String>,
 }
 
 /// A row of `rejected`.
@@ -309,7 +267,8 @@ impl Wanted {
                 }
             }
         }
-        if let Some(wanted) = self.states.as_ref().filter(|wanted| **wanted != got.states) {
+        let states = self.states.as_ref().filter(|_| !got.is_of_tasks);
+        if let Some(wanted) = states.filter(|wanted| **wanted != got.states) {
             let same: Vec<bool> = wanted
                 .iter()
                 .zip(&got.states)
@@ -320,6 +279,35 @@ impl Wanted {
                 "differ".to_owned(),
                 side_by_side(wanted, &got.states, &same),
             );
+        }
+        if let Some(wanted) = &self.tasks {
+            let got_tasks = &got.tasks;
+            let fits =
+                |wanted: &String, task: &(String, String)| *wanted == task.0 || *wanted == task.1;
+            let same: Vec<bool> = wanted
+                .iter()
+                .zip(got_tasks)
+                .map(|(wanted, task)| fits(wanted, task))
+                .collect();
+            if wanted.len() != got_tasks.len() || same.contains(&false) {
+                let names: Vec<String> = got_tasks.iter().map(|(name, _)| name.clone()).collect();
+                note(
+                    "tasks",
+                    "differ".to_owned(),
+                    side_by_side(wanted, &names, &same),
+                );
+            }
+        }
+        let early = self.error.as_ref().and_then(WantedError::early_key);
+        if let Some(key) = early.filter(|_| got.is_of_tasks) {
+            let message = format!(
+                "errors of DSL 1.0 have no '{key}': say what holds for 'type', 'status', 'title', 'detail' or 'instance'"
+            );
+            note("error", message, vec![]);
+        }
+        if self.states.is_some() && got.is_of_tasks {
+            let message = "the workflow has tasks, not states: say what holds for 'tasks'";
+            note("states", message.to_owned(), vec![]);
         }
         let calls = |wanted: &Option<Vec<WantedCall>>, ordered| {
             wanted
@@ -344,6 +332,15 @@ impl Wanted {
                 note(key, "differ".to_owned(), details);
             }
         }
+        if let Some(wanted) = self.scheduled_at
+            && got.scheduled_at != Some(wanted)
+        {
+            let found = got.scheduled_at.map_or_else(
+                || "no schedule started it".to_owned(),
+                |at| format!("got {at}"),
+            );
+            note("scheduledAt", format!("expected {wanted}, {found}"), vec![]);
+        }
         if let Some(wanted) = &self.elapsed {
             let ms = wanted.add_to(got.started_at).0 - got.started_at.0;
             match got.elapsed_ms {
@@ -366,6 +363,17 @@ impl Wanted {
 }
 
 impl WantedError {
+    /// A key that only errors of the older editions have.
+    fn early_key(&self) -> Option<&'static str> {
+        let keys = [
+            ("name", self.name.is_some()),
+            ("code", self.code.is_some()),
+            ("message", self.message.is_some()),
+        ];
+        keys.into_iter()
+            .find_map(|(key, is_set)| is_set.then_some(key))
+    }
+
     pub fn matches(&self, error: &WorkflowError) -> bool {
         let status = error.status.map(|status| status.to_string());
         self.name.as_ref().is_none_or(|name| *name == error.name)
@@ -380,10 +388,33 @@ impl WantedError {
                 .message
                 .as_ref()
                 .is_none_or(|part| error.message.contains(part.as_str()))
+            && self.fits_problem(error)
+    }
+
+    fn fits_problem(&self, error: &WorkflowError) -> bool {
+        let problem = error.problem.as_deref();
+        let same = |wanted: &Option<String>, found: Option<&str>| {
+            wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+        };
+        let detail = problem.and_then(|problem| problem.detail.as_deref());
+        same(&self.kind, problem.map(|problem| problem.kind.as_str()))
+            && same(&self.title, problem.and_then(|it| it.title.as_deref()))
+            && same(
+                &self.instance,
+                problem.and_then(|it| it.instance.as_deref()),
+            )
+            && self
+                .detail
+                .as_deref()
+                .is_none_or(|part| detail.is_some_and(|detail| detail.contains(part)))
     }
 
     /// The actual error, with its status if one is expected.
     fn got(&self, error: &WorkflowError) -> String {
+        let parts = [&self.kind, &self.title, &self.detail, &self.instance];
+        if parts.iter().any(|part| part.is_some()) {
+            return error.to_problem().to_string();
+        }
         let text = error_text(error);
         match (self.status, error.status) {
             (None, _) => text,
@@ -402,6 +433,14 @@ impl WantedError {
                 .as_ref()
                 .map(|part| format!("a message with '{part}'")),
         );
+        for (name, value) in [
+            ("type", &self.kind),
+            ("title", &self.title),
+            ("detail", &self.detail),
+            ("instance", &self.instance),
+        ] {
+            parts.extend(value.as_ref().map(|value| format!("{name} '{value}'")));
+        }
         if parts.is_empty() {
             "an error".to_owned()
         } else {

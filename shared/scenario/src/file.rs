@@ -149,10 +149,13 @@ impl Scenario {
     /// # Errors
     /// The file cannot be read, or is not a valid scenario.
     pub fn load(path: &Path) -> Result<Scenario, FileError> {
-        let content = std::fs::read(path).map_err(|source| FileError::Io {
-            path: path.to_owned(),
-            source,
-        })?;
+        let content =
+            swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX).map_err(|source| {
+                FileError::Io {
+                    path: path.to_owned(),
+                    source,
+                }
+            })?;
         Scenario::parse(&content, path)
     }
 
@@ -303,7 +306,7 @@ expect:
           help: did you mean 'workflows'?
         f/x.scenario.yaml:4:23: an entry of 'start' has no key 'inputs'
           help: did you mean 'input'?
-        f/x.scenario.yaml:6:6: an answer of 'f' needs one of 'return', 'error' and 'never'
+        f/x.scenario.yaml:6:6: an answer of 'f' needs one of 'return', 'respond', 'exit', 'error' and 'never'
         f/x.scenario.yaml:6:7: an answer of 'f' has no key 'returns'
           help: did you mean 'return'?
         f/x.scenario.yaml:7:16: 'error' has no key 'state'
@@ -319,7 +322,7 @@ expect:
         f/x.scenario.yaml:12:11: 'error' has no key 'mesage'
           help: did you mean 'message'?
         f/x.scenario.yaml:13:25: a call has no key 'args'
-          help: the keys here are 'function', 'arguments', 'at'
+          help: the keys here are 'function', 'task', 'arguments', 'at', 'method', 'uri', 'query', 'headers', 'body'
         f/x.scenario.yaml:14:29: an entry of 'instances' has no key 'elapse'
           help: did you mean 'elapsed'?
         f/x.scenario.yaml:15:15: an entry of 'rejected' has no key 'pointer'
@@ -350,7 +353,7 @@ control: [{at: PT1S, cancel: 0, retry: 0}, {at: PT1S}, {cancel: -1}]
 expect:
   status: complete
   states: A
-  calls: [5, {arguments: {}}]
+  calls: [5, {}]
   produced: [x]
   elapsed: 5
   subflows: true
@@ -369,10 +372,9 @@ expect:
         f/x.scenario.yaml:10:6: an answer of 'h' has 'never' and 'after': an answer that never comes has no time
         f/x.scenario.yaml:11:14: 'never' is true or left out
           help: say what it answers with 'return' or 'error'
-        f/x.scenario.yaml:12:6: an answer of 'j' needs one of 'return', 'error' and 'never'
+        f/x.scenario.yaml:12:6: an answer of 'j' needs one of 'return', 'respond', 'exit', 'error' and 'never'
         f/x.scenario.yaml:13:23: 'status' must be an HTTP status: a number from 100 to 599
         f/x.scenario.yaml:14:6: an answer of 'l' must be an object, and is a number
-        f/x.scenario.yaml:15:10: an entry of 'events' needs 'at'
         f/x.scenario.yaml:15:59: an event needs 'source'
         f/x.scenario.yaml:15:66: 'type' must be a text, and is a number
         f/x.scenario.yaml:15:76: 'at' lies before virtual time zero
@@ -391,7 +393,8 @@ expect:
           help: did you mean 'completed'?
         f/x.scenario.yaml:21:11: 'states' must be a list, and is a string
         f/x.scenario.yaml:22:11: a call must be a function's name or an object, and is a number
-        f/x.scenario.yaml:22:14: a call needs 'function'
+        f/x.scenario.yaml:22:14: a call without any key fits every call
+          help: add 'task' or 'function'
         f/x.scenario.yaml:23:14: a produced event must be an object, and is a string
         f/x.scenario.yaml:24:12: 'elapsed' must be an ISO 8601 duration, and is a number
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)

@@ -12,12 +12,16 @@ pub mod expect;
 pub mod file;
 pub mod histories;
 pub mod junit;
+#[cfg(test)]
+mod kit;
+pub mod migrate;
 mod mock;
 pub mod observed;
 mod parse;
 pub mod record;
 pub mod replay;
 pub mod report;
+pub mod requests;
 mod resources;
 mod rows;
 pub mod run;
@@ -28,6 +32,7 @@ pub use expect::{Difference, Expect};
 pub use file::{FileError, Scenario};
 pub use mock::is_sysout;
 pub use observed::{Observed, ObservedCall, ObservedInstance};
+pub use requests::makes_requests;
 
 /// Runs scenarios, in virtual time or against a cluster.
 pub trait Runner: Sync {

@@ -4,11 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_functions::types::Checks;
+use swirl_functions::types::process;
+use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
+use swirl_model::messages::Consumes;
 use swirl_model::workflow::{Function, FunctionKind};
+use swirl_ports::CallRequest;
 use swirl_world::Mock;
 
 use super::answer::{AnswerError, Answered, Answers};
+use super::requests::{Requests, shown_arguments, typed_error};
 
 /// Whether the function has type `custom` and logs.
 pub fn is_sysout(function: &Function) -> bool {
@@ -16,12 +21,74 @@ pub fn is_sysout(function: &Function) -> bool {
         && swirl_functions::types::custom::is_sysout(&function.operation)
 }
 
+/// The answer to a task that runs a process.
+fn process_answer(answers: &Answers, request: &CallRequest) -> Result<Mock, AnswerError> {
+    let function = &request.function;
+    let Some(key) = answers.key_of(function.mock_keys(), None) else {
+        return Ok(Mock::Unknown);
+    };
+    let answered = answers.next(key, &request.arguments, request.at.0);
+    let Some(answered) = answered.transpose()? else {
+        return Ok(Mock::Unknown);
+    };
+    let (after, result) = match answered {
+        Answered::Never => return Ok(Mock::Never),
+        Answered::Respond { .. } => return Err(AnswerError::Respond(function.name.to_string())),
+        Answered::Return { data, after } => (after, Ok(data)),
+        Answered::Error { error, after } => (after, Err(error)),
+        Answered::Exit {
+            code,
+            stdout,
+            stderr,
+            after,
+        } => {
+            let result = process::simulated(&request.arguments, code, &stdout, &stderr);
+            (after, result)
+        }
+    };
+    Ok(Mock::Answer {
+        after_ms: after.millis_from(request.at),
+        result,
+    })
+}
+
+/// The messages that a subscription takes. They come all at once.
+fn taken(rule: &dyn Consumes, messages: Vec<Data>, after_ms: u64) -> Mock {
+    let answer = |after_ms, result| Mock::Answer { after_ms, result };
+    let span = rule
+        .span()
+        .map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    let mut taken = Vec::new();
+    match rule.is_enough(&taken) {
+        Ok(true) => return answer(0, Ok(Data::array(taken))),
+        Ok(false) => {}
+        Err(error) => return answer(0, Err(error)),
+    }
+    let in_time = span.is_none_or(|span| after_ms <= span);
+    for message in messages.into_iter().filter(|_| in_time) {
+        if !rule.takes(&message) {
+            continue;
+        }
+        taken.push(message);
+        match rule.is_enough(&taken) {
+            Ok(true) => return answer(after_ms, Ok(Data::array(taken))),
+            Ok(false) => {}
+            Err(error) => return answer(after_ms, Err(error)),
+        }
+    }
+    match span {
+        Some(span) => answer(span, Ok(Data::array(taken))),
+        None => Mock::Never,
+    }
+}
+
 /// Answers a call.
 pub type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
 
 /// Answers as the scenario specifies. Problems that prevent an answer are recorded.
 pub fn mock(
-    answers: Answers,
+    answers: Arc<Answers>,
+    requests: Option<Requests>,
     checks: BTreeMap<DefinitionId, Checks>,
     trouble: Arc<Mutex<Option<AnswerError>>>,
 ) -> Caller {
@@ -36,7 +103,19 @@ pub fn mock(
         if is_sysout(&request.function) {
             return Mock::Silent;
         }
-        let function = &*request.function.name;
+        if let Some(requests) = requests.as_ref().filter(|requests| requests.makes(request)) {
+            return requests.answer(request).unwrap_or_else(&fail);
+        }
+        if request.function.kind == FunctionKind::Process {
+            return process_answer(&answers, request).unwrap_or_else(&fail);
+        }
+        let name = &*request.function.name;
+        let function = match request.function.place.is_empty() {
+            true => name,
+            false => answers
+                .key_of(request.function.mock_keys(), None)
+                .unwrap_or(name),
+        };
         let checks = checks.get(&request.definition);
         let found = checks.map(|checks| checks.call(&request.function, &request.arguments));
         if let Some(problems) = found.filter(|found| !found.is_empty())
@@ -47,9 +126,37 @@ pub fn mock(
                 problems: problems.join("; "),
             });
         }
-        match answers.next(function, &request.arguments, now.0) {
+        let called = &*request.function;
+        let arguments = shown_arguments(called, &request.arguments, &request.key);
+        match answers.next(function, &arguments, now.0) {
             None => Mock::Unknown,
             Some(Ok(Answered::Never)) => Mock::Never,
+            Some(Ok(Answered::Return { data, after })) if request.consumes.is_some() => {
+                let Some(messages) = data.as_array() else {
+                    return fail(AnswerError::Messages(function.to_owned()));
+                };
+                let messages: Vec<Data> = messages.iter().cloned().map(Data).collect();
+                if messages
+                    .iter()
+                    .any(|message| message.get("payload").is_none())
+                {
+                    return fail(AnswerError::Messages(function.to_owned()));
+                }
+                let problem = checks.and_then(|checks| {
+                    let payloads = messages.iter().filter_map(|message| message.get("payload"));
+                    let mut problems =
+                        payloads.flat_map(|payload| checks.answer(&request.function, &payload));
+                    problems.next()
+                });
+                if let Some(problems) = problem {
+                    let function = function.to_owned();
+                    return fail(AnswerError::Return { function, problems });
+                }
+                match &request.consumes {
+                    Some(rule) => taken(&**rule, messages, after.millis_from(now)),
+                    None => Mock::Unknown,
+                }
+            }
             Some(Ok(Answered::Return { data, after })) => {
                 let found = checks.map(|checks| checks.answer(&request.function, &data));
                 if let Some(problems) = found.filter(|found| !found.is_empty()) {
@@ -63,9 +170,11 @@ pub fn mock(
                     result: Ok(data),
                 }
             }
+            Some(Ok(Answered::Respond { .. })) => fail(AnswerError::Respond(function.to_owned())),
+            Some(Ok(Answered::Exit { .. })) => fail(AnswerError::Exit(function.to_owned())),
             Some(Ok(Answered::Error { error, after })) => Mock::Answer {
                 after_ms: after.millis_from(now),
-                result: Err(error),
+                result: Err(typed_error(called, error)),
             },
             Some(Err(error)) => fail(error),
         }

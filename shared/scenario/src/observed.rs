@@ -1,5 +1,7 @@
 //! The outcome of a scenario, from an outside view.
 
+use std::path::Path;
+
 use swirl_model::event::HistoryEntry;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
@@ -32,7 +34,8 @@ pub struct RefusedDocument {
 impl RefusedDocument {
     /// Keeps the file's text, so that locations can be shown in it.
     pub fn new(file: String, findings: Vec<Diagnostic>) -> RefusedDocument {
-        let text = std::fs::read(&file).unwrap_or_default();
+        let text = swirl_spec::files::read(Path::new(&file), swirl_spec::files::BYTES_MAX)
+            .unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         RefusedDocument {
             text: text.trim_start_matches('\u{feff}').to_owned(),
@@ -56,9 +59,15 @@ pub struct ObservedInstance {
     pub error: Option<WorkflowError>,
     /// Names of the states entered on the main path.
     pub states: Vec<String>,
+    /// It is of a workflow of tasks.
+    pub is_of_tasks: bool,
+    /// The tasks that began, in all of its paths: names and places.
+    pub tasks: Vec<(String, String)>,
     pub calls: Vec<ObservedCall>,
     pub produced: Vec<CloudEvent>,
     pub started_at: Timestamp,
+    /// The instant for which a schedule started it.
+    pub scheduled_at: Option<Timestamp>,
     /// From start to end; `None` while it is active.
     pub elapsed_ms: Option<i64>,
     /// Another instance started it as its sub-workflow.
@@ -73,4 +82,20 @@ pub struct ObservedCall {
     pub arguments: Data,
     /// Virtual milliseconds since time zero.
     pub at_ms: i64,
+    /// Of a task's call: the task's place in the document.
+    pub place: Option<String>,
+    /// Of a call over HTTP that a task describes.
+    pub request: Option<SeenRequest>,
+}
+
+/// A request over HTTP.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SeenRequest {
+    pub method: String,
+    /// Without its query.
+    pub uri: String,
+    /// Texts, or lists of them.
+    pub query: Data,
+    pub headers: Vec<(String, String)>,
+    pub body: Data,
 }

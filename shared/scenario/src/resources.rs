@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources};
+use swirl_spec::resource::{
+    DEFAULT_CATALOG, FileResources, MapResources, ResourceError, Resources,
+};
 use swirl_spec::source::Limits;
 
 /// Documents that the scenario contains, by URI, otherwise files relative to the file that refers to them.
@@ -31,6 +33,12 @@ impl ScenarioResources {
 
 impl Resources for ScenarioResources {
     fn fetch(&self, uri: &str, base: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+        // The default catalog is beside the scenario.
+        if let Some(path) = uri.strip_prefix(DEFAULT_CATALOG)
+            && let Ok(found) = self.fetch(path.trim_start_matches('/'), None)
+        {
+            return Ok(found);
+        }
         match self.given.fetch(uri, base) {
             Err(missing) => self.files.fetch(uri, base).map_err(|_| missing),
             found => found,

@@ -15,11 +15,12 @@ use swirl_spec::diagnostic::{Diagnostic, Place};
 use swirl_spec::{Options, Reading};
 use swirl_world::{Act, Which, World};
 
-use super::answer::{AnswerError, Answers};
+use super::answer::{AnswerError, Answers, is_for_requests};
 use super::described;
 use super::file::{Operation, Scenario, Target, WorkflowSource};
 use super::mock::{Caller, mock};
 use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
+use super::requests::{Requests, SentRequests, makes_requests, shown_arguments};
 use super::resources::ScenarioResources;
 use super::rows::millis;
 use super::{RunError, Runner};
@@ -33,24 +34,36 @@ impl Runner for VirtualRunner {
         let refused = readings
             .iter()
             .any(|(_, reading)| reading.workflow.is_none());
-        if refused {
-            return Ok(Observed {
-                rejected: Some(refused_documents(readings)),
-                ..Observed::default()
-            });
-        }
         let unknown = unknown_functions(scenario, &readings);
-        let (checks, refused) = described::check(scenario, &readings);
-        if !refused.is_empty() {
+        let described = described::check(scenario, &readings);
+        if refused || !described.refused.is_empty() {
+            let rejected = together(refused_documents(readings), described.refused);
             return Ok(Observed {
-                rejected: Some(refused),
+                rejected: Some(rejected),
                 ..Observed::default()
             });
         }
-        let answers = Answers::new(&scenario.functions);
+        let answers = Arc::new(Answers::new(&scenario.functions));
+        let sent = SentRequests::default();
+        let workflows = || {
+            let workflows = readings.iter();
+            workflows.filter_map(|(_, reading)| reading.workflow.as_ref())
+        };
+        let requests = match workflows().any(makes_requests) {
+            true => Requests::new(answers.clone(), sent.clone()),
+            false => None,
+        };
+        if let Some(requests) = &requests {
+            for workflow in workflows() {
+                let id = Definition::id_of(workflow);
+                let resources = described.resources.get(&id);
+                let resources = resources.map_or(&[][..], Vec::as_slice);
+                requests.prepare(&id, workflow, resources);
+            }
+        }
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
-        let caller = mock(answers, checks, trouble.clone());
-        let mut observed = run_with(scenario, readings, caller, Keeps::Lines, || {
+        let caller = mock(answers, requests, described.checks, trouble.clone());
+        let mut observed = run_with(scenario, readings, caller, &sent, Keeps::Lines, || {
             let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
             trouble.take().map_or(Ok(()), |error| Err(error.into()))
         })?;
@@ -67,7 +80,7 @@ pub enum Keeps {
     Data,
 }
 
-/// Runs a scenario whose definitions have been read. `caller` answers calls, and `check` runs before the outcome is
+/// Runs a scenario whose definitions have been read. `caller` answers calls, `sent` has their requests, and `check` runs before the outcome is
 /// compared.
 ///
 /// # Errors
@@ -76,6 +89,7 @@ pub fn run_with(
     scenario: &Scenario,
     readings: Vec<(String, Reading)>,
     caller: Caller,
+    sent: &SentRequests,
     keeps: Keeps,
     check: impl FnOnce() -> Result<(), RunError>,
 ) -> Result<Observed, RunError> {
@@ -89,6 +103,7 @@ pub fn run_with(
         caller,
         scenario.secrets.clone(),
     );
+    let places = places_of(&readings);
     let first = match deploy(&mut world, readings)? {
         Ok(first) => first,
         Err(document) => {
@@ -103,7 +118,11 @@ pub fn run_with(
         .run(plan, scenario.until)
         .map_err(|error| RunError::Failed(error.to_string()))?;
     check()?;
-    observe(scenario, &mut world)
+    let mut observed = observe(scenario, &mut world, sent)?;
+    for instance in &mut observed.instances {
+        instance.take_tasks(&places);
+    }
+    Ok(observed)
 }
 
 /// Reads the scenario's definitions, with their names for messages.
@@ -122,9 +141,10 @@ pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError>
     for source in &scenario.workflows {
         let (name, reading) = match source {
             WorkflowSource::Path(path) => {
-                let document = std::fs::read(path).map_err(|error| {
-                    RunError::Unreadable(format!("{}: cannot be read: {error}", path.display()))
-                })?;
+                let document = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
+                    .map_err(|error| {
+                        RunError::Unreadable(format!("{}: cannot be read: {error}", path.display()))
+                    })?;
                 let resources = ScenarioResources::new(&scenario.resources, path);
                 let reading = swirl_spec::read(&document, &resources, &options);
                 (path.display().to_string(), reading)
@@ -154,6 +174,17 @@ pub(crate) fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<Refused
     documents
 }
 
+/// All findings of each document.
+fn together(mut all: Vec<RefusedDocument>, more: Vec<RefusedDocument>) -> Vec<RefusedDocument> {
+    for document in more {
+        match all.iter_mut().find(|known| known.file == document.file) {
+            Some(known) => known.findings.extend(document.findings),
+            None => all.push(document),
+        }
+    }
+    all
+}
+
 /// Mocks for functions that no definition has. They do no harm, but may be meant for another function.
 fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec<(String, String)> {
     let workflows = readings
@@ -161,10 +192,18 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
         .filter_map(|(_, reading)| reading.workflow.as_ref());
     let known: BTreeSet<&str> = workflows
         .flat_map(|workflow| &workflow.functions)
-        .map(|function| &*function.name)
+        .flat_map(|function| match function.place.is_empty() {
+            true => vec![&*function.name],
+            false => function.mock_keys().collect(),
+        })
         .collect();
+    let mut workflows = readings
+        .iter()
+        .filter_map(|(_, reading)| reading.workflow.as_ref());
+    let requests = workflows.any(makes_requests);
     let mocks = scenario.functions.keys();
-    let unknown = mocks.filter(|name| !known.contains(name.as_str()));
+    let answers = |name: &str| known.contains(name) || (requests && is_for_requests(name));
+    let unknown = mocks.filter(|name| !answers(name));
     let described = unknown.map(|name| {
         let hint = match swirl_spec::suggest::did_you_mean(name, known.iter().copied()) {
             Some(best) => format!("; did you mean '{best}'?"),
@@ -258,7 +297,7 @@ pub fn plan(scenario: &Scenario, first: &DefinitionId) -> Result<Vec<(Timestamp,
     for (index, control) in scenario.control.iter().enumerate() {
         let which = match &control.target {
             Target::Index(index) => Which::Index(*index),
-            Target::Id(id) => Which::Id(id.clone()),
+            Target::Id(id) => Which::Name(id.clone()),
         };
         let action = match control.operation {
             Operation::Cancel => Action::Cancel,
@@ -293,7 +332,11 @@ fn cloud_event(event: &Data, index: usize, at: Timestamp) -> Result<CloudEvent, 
         .map_err(|error| RunError::Failed(format!("event {index} is not a CloudEvent: {error}")))
 }
 
-fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError> {
+fn observe(
+    scenario: &Scenario,
+    world: &mut World,
+    sent: &SentRequests,
+) -> Result<Observed, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(error.to_string());
     let seen = world.observed();
     if let Some(call) = seen.unknown.first() {
@@ -304,11 +347,7 @@ fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError>
         calls
             .entry(call.instance.to_string())
             .or_default()
-            .push(ObservedCall {
-                function: call.function,
-                arguments: call.arguments,
-                at_ms: call.at.0 - scenario.clock.0,
-            });
+            .extend(seen_calls(&call, scenario.clock, sent));
     }
     let mut produced: BTreeMap<String, Vec<CloudEvent>> = BTreeMap::new();
     for (instance, event) in seen.produced {
@@ -336,6 +375,66 @@ fn observe(scenario: &Scenario, world: &mut World) -> Result<Observed, RunError>
             .collect(),
         stopped_ms: world.clock.now().0 - scenario.clock.0,
     })
+}
+
+/// A call, or its requests.
+fn seen_calls(
+    call: &swirl_world::Call,
+    clock: Timestamp,
+    sent: &SentRequests,
+) -> Vec<ObservedCall> {
+    let is_task = !call.of.place.is_empty();
+    let place = is_task.then(|| call.of.task_place().to_owned());
+    let seen = ObservedCall {
+        function: match is_task {
+            true => call.of.task().to_string(),
+            false => call.function.clone(),
+        },
+        arguments: shown_arguments(&call.of, &call.arguments, &call.key),
+        at_ms: call.at.0 - clock.0,
+        place,
+        request: None,
+    };
+    let requests = sent.take(&call.key, call.at).into_iter();
+    let requests: Vec<ObservedCall> = requests
+        .map(|sent| ObservedCall {
+            at_ms: seen.at_ms.saturating_add_unsigned(sent.after_ms),
+            request: Some(sent.request),
+            ..match sent.of_task {
+                true => seen.clone(),
+                false => ObservedCall {
+                    function: String::new(),
+                    arguments: Data::NULL,
+                    place: None,
+                    ..seen.clone()
+                },
+            }
+        })
+        .collect();
+    match requests.is_empty() {
+        true => vec![seen],
+        false => requests,
+    }
+}
+
+/// The places of the tasks of each definition, by state. Tasks of functions and extensions have none.
+pub type Places = BTreeMap<String, Vec<Option<String>>>;
+
+pub fn places_of(readings: &[(String, Reading)]) -> Places {
+    let workflows = readings
+        .iter()
+        .filter_map(|(_, reading)| reading.workflow.as_ref());
+    let of_tasks = workflows.filter(|workflow| workflow.tasks.is_some());
+    of_tasks
+        .map(|workflow| {
+            let states = workflow.states.iter().map(|state| {
+                let task = state.task.as_ref();
+                let is_inner = task.is_some_and(|task| task.is_inner);
+                (!is_inner).then(|| state.pointer.clone())
+            });
+            (Definition::id_of(workflow).to_string(), states.collect())
+        })
+        .collect()
 }
 
 fn refused_starts(world: &World) -> Vec<(String, String)> {
@@ -386,6 +485,8 @@ pub fn observed(
     };
     ObservedInstance {
         states: states.collect(),
+        is_of_tasks: false,
+        tasks: Vec::new(),
         history,
         id: header.id.to_string(),
         definition: header.definition.to_string(),
@@ -397,136 +498,29 @@ pub fn observed(
         calls,
         produced,
         started_at: header.started_at,
+        scheduled_at: header.scheduled_at,
         elapsed_ms: state.ended_at.map(|ended| ended.0 - header.started_at.0),
         subflow: header.parent.is_some(),
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn run(text: &str) -> Result<Observed, RunError> {
-        let path = std::path::Path::new("x.scenario.yaml");
-        VirtualRunner.run(&Scenario::parse(text.as_bytes(), path).unwrap())
-    }
-
-    fn failure(text: &str) -> String {
-        run(text).unwrap_err().to_string()
-    }
-
-    const ONE: &str = "
-workflows:
-  - id: w
-    version: 1.0.0
-    specVersion: '0.8'
-    functions: [{name: check, operation: 'a.json#f'}]
-    states: [{name: A, type: operation, actions: [{functionRef: check}], end: true}]
-input: {}
-functions: {check: {return: {}}}
-expect: {status: completed}
-";
-
-    #[test]
-    fn a_mock_for_an_unknown_function() {
-        assert!(run(ONE).is_ok());
-        let more = ONE.replace("{return: {}}}", "{return: {}}, chekc: {return: 1}}");
-        let idle = run(&more).unwrap().idle;
-        let described = (
-            "functions.chekc",
-            "no workflow has a function of this name; did you mean 'check'?",
-        );
-        assert_eq!(idle, [(described.0.to_owned(), described.1.to_owned())]);
-        // A refused definition isn't run, so its functions are unknown.
-        let refused = ONE
-            .replace("end: true", "end: 7")
-            .replace("{check: {", "{other: {");
-        assert!(run(&refused).unwrap().rejected.is_some());
-    }
-
-    #[test]
-    fn operators_act_on_instances() {
-        let with = |control: &str| ONE.replace("input:", &format!("control: [{control}]\ninput:"));
-        let error = failure(&with("{at: PT1S, cancel: 0}, {at: PT5S, retry: 3}"));
-        insta::assert_snapshot!(error, @"control[1] ('retry' at PT5S): there is no instance 3: 1 had been started by then, and the first is 0");
-        let error = failure(&with("{at: PT5S, resume: nobody}"));
-        insta::assert_snapshot!(error, @"control[0] ('resume' at PT5S): there is no instance 'nobody': 1 had been started by then, and the first is 0");
-        let idle = run(&with("{at: PT1S, retry: 0}")).unwrap().idle;
-        let (key, why) = &idle[0];
-        assert_eq!(key, "control[0] ('retry' at PT1S)");
-        assert_eq!(why, "it had no effect: the instance was completed");
-    }
-
-    #[test]
-    fn refused_starts_are_reported() {
-        let text = ONE.replace(
-            "input: {}",
-            "input: [1]\nstart: [{workflow: w}, {workflow: w, input: hi}]",
-        );
-        let refused = run(&text).unwrap().refused_starts;
-        let described: Vec<String> = refused
-            .iter()
-            .map(|(key, why)| format!("{key}: {why}"))
-            .collect();
-        insta::assert_snapshot!(described.join("\n"), @r"
-        input: InputValidation: the input must be an object, and is array
-        start[1]: InputValidation: the input must be an object, and is string
-        ");
-    }
-
-    #[test]
-    fn the_first_definition_is_under_test() {
-        let second = "\n  - {id: w, version: 2.0.0, specVersion: '0.8', states: [{name: B, type: inject, data: {}, end: true}]}\ninput:";
-        let observed = run(&ONE.replace("\ninput:", second)).unwrap();
-        assert_eq!(observed.instances[0].states, ["A"]);
-    }
-
-    /// Mocks answer immediately, so nothing ever waits.
-    #[test]
-    fn loops_of_calls_end() {
-        for answer in ["return: {}", "error: {name: Boom}"] {
-            let text = format!(
-                "
-workflows:
-  - id: w
-    version: 1.0.0
-    specVersion: '0.8'
-    functions: [{{name: f, operation: 'a.json#f'}}]
-    errors: [{{name: Boom}}]
-    states:
-      - name: A
-        type: operation
-        actions: [{{functionRef: f}}]
-        onErrors: [{{errorRef: Boom, transition: A}}]
-        transition: B
-      - {{name: B, type: inject, data: {{}}, transition: A}}
-input: {{}}
-functions: {{f: {{{answer}}}}}
-expect: {{status: faulted}}
-"
-            );
-            let error = failure(&text);
-            assert!(error.starts_with("virtual time stands still"), "{error}");
-        }
-    }
-
-    #[test]
-    fn loops_of_events_end() {
-        let error = failure(
-            "
-workflows:
-  - id: w
-    version: 1.0.0
-    specVersion: '0.8'
-    events:
-      - {name: E, type: e, correlation: [{contextAttributeName: k}]}
-      - {name: P, type: e, kind: produced}
-    states:
-      - {name: A, type: event, onEvents: [{eventRefs: [E]}], transition: {nextState: A, produceEvents: [{eventRef: P, contextAttributes: {k: '1'}}]}}
-events: [{at: PT0S, event: {type: e, source: s, k: '1'}}]
-expect: {instances: []}
-",
-        );
-        assert!(error.starts_with("virtual time stands still"), "{error}");
+impl ObservedInstance {
+    /// Lists the tasks that began, if its workflow has tasks.
+    pub fn take_tasks(&mut self, places: &Places) {
+        let Some(places) = places.get(&self.definition) else {
+            return;
+        };
+        self.is_of_tasks = true;
+        let began = self.history.iter().filter_map(|entry| match &entry.event {
+            Event::StateEntered { state, name, .. } => {
+                let place = places.get(state.0 as usize)?.clone()?;
+                Some((name.to_string(), place))
+            }
+            _ => None,
+        });
+        self.tasks = began.collect();
     }
 }
+
+#[cfg(test)]
+mod tests;

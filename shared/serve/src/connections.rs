@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::bodies::{Bodies, BodyLimits};
 use crate::headers::{Prompt, UnderWay};
 use crate::room::{Room, connections_max};
 use crate::write_timeout::WriteTimeout;
@@ -49,6 +50,7 @@ pub struct Limits {
     pub idle: Duration,
     /// A connection is closed if the client reads nothing of its answer for this long.
     pub write: Duration,
+    pub bodies: BodyLimits,
 }
 
 impl Default for Limits {
@@ -60,6 +62,7 @@ impl Default for Limits {
             headers: Duration::from_secs(10),
             idle: Duration::from_secs(120),
             write: Duration::from_secs(30),
+            bodies: BodyLimits::default(),
         }
     }
 }
@@ -74,6 +77,7 @@ pub struct Connections {
     tls: Option<Acceptor>,
     limits: Limits,
     room: Room,
+    bodies: Bodies,
     tasks: JoinSet<()>,
     ending: GracefulShutdown,
     /// No further requests are accepted: for connections that have sent nothing yet.
@@ -88,6 +92,7 @@ impl Connections {
             tls,
             limits,
             room: Room::new(limits.connections, limits.of_address),
+            bodies: Bodies::new(limits.bodies),
             tasks: JoinSet::new(),
             ending: GracefulShutdown::new(),
             over: watch::Sender::new(false),
@@ -135,6 +140,7 @@ impl Connections {
         let service = OfPeer {
             inner: self.service.clone(),
             peer: Peer(peer),
+            bodies: self.bodies.clone(),
             under_way: UnderWay::default(),
         };
         let watcher = self.ending.watcher();
@@ -165,10 +171,11 @@ impl Connections {
     }
 }
 
-/// Gives the routes the address that a request comes from.
+/// Gives the routes the address that a request comes from, and its body within the limits.
 struct OfPeer {
     inner: TowerToHyperService<Router>,
     peer: Peer,
+    bodies: Bodies,
     under_way: UnderWay,
 }
 
@@ -180,7 +187,7 @@ impl Service<Request<Incoming>> for OfPeer {
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let under_way = self.under_way.begin();
         request.extensions_mut().insert(self.peer);
-        let answer = self.inner.call(request);
+        let answer = self.inner.call(request.map(|body| self.bodies.paced(body)));
         Box::pin(async move {
             let answer = answer.await;
             drop(under_way);
@@ -239,6 +246,8 @@ fn http(idle: Duration) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(idle)
-        .max_header_size(HEADERS_BYTES_MAX);
+        .max_header_size(HEADERS_BYTES_MAX)
+        // What a connection holds of a body before anybody reads it.
+        .max_buf_size(HEADERS_BYTES_MAX);
     http
 }

@@ -16,7 +16,8 @@ use crate::draw_name;
 pub const AUDIT_KEPT: usize = 10_000;
 
 /// The actions that leave an entry.
-pub const AUDITED: [&str; 22] = [
+pub const AUDITED: [&str; 23] = [
+    "activate",
     "batch",
     "batch-pause",
     "batch-resume",

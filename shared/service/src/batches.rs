@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use futures::{StreamExt, TryStreamExt, stream};
+use swirl_engine::Patch;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Batch, BatchOrder, BatchOutcome, BatchState, Batches};
 
-use crate::{Action, Error, NotRemoved, Operator, Service, Target, draw_name};
+use crate::{Action, Error, NotRemoved, Operator, Refusal, Service, Target, draw_name};
 
 /// The default and the highest rate, in instances per second.
 pub const RATE: u32 = 50;
@@ -55,8 +56,12 @@ pub enum BadOperation {
     NoState,
     #[error("'migrate' needs 'version': the version that the instances are moved to")]
     NoVersion,
-    #[error("'result' is for 'skip', 'state' for 'rerun', and 'version' for 'migrate'")]
+    #[error(
+        "'result' is for 'skip', 'state' for 'rerun', 'patch' for 'retry' and 'rerun', and 'version' for 'migrate'"
+    )]
     Surplus,
+    #[error("'patch' is not a jq expression over the state data: {0}")]
+    Patch(String),
 }
 
 impl Operation {
@@ -68,9 +73,19 @@ impl Operation {
         let (word, result, state) = (&*order.operation, &order.result, &order.state);
         let of_others = result.is_some() && word != "skip"
             || state.is_some() && word != "rerun"
+            || order.patch.is_some() && !["retry", "rerun"].contains(&word)
             || order.version.is_some() && word != "migrate";
         if of_others {
             return Err(BadOperation::Surplus);
+        }
+        if let Some(patch) = &order.patch {
+            Patch::compile(patch).map_err(BadOperation::Patch)?;
+            let state = match word {
+                "rerun" => Some(state.clone().ok_or(BadOperation::NoState)?),
+                _ => None,
+            };
+            let patch = patch.clone();
+            return Ok(Operation::Act(Action::Patch { state, patch }));
         }
         Ok(Operation::Act(match word {
             "cancel" => Action::Cancel,
@@ -233,7 +248,7 @@ impl Batching {
                     .operate_once(&id, &order.id, &action, &operator);
                 done.await.map(|done| match done {
                     Ok(()) => BatchOutcome::Done,
-                    Err(unfit) => refused(unfit.code(), unfit.to_string()),
+                    Err(unfit) => refused(unfit.into()),
                 })
             }
             Ok(Operation::Migrate(version)) => {
@@ -245,7 +260,7 @@ impl Batching {
                 let done = self.service.migrate(&id, target, &operator);
                 done.await.map(|done| match done {
                     Ok(_) => BatchOutcome::Done,
-                    Err(unfit) => refused(unfit.code(), unfit.to_string()),
+                    Err(unfit) => refused(unfit.into()),
                 })
             }
             Ok(Operation::Remove) => self.remove(&id, &operator).await,
@@ -271,7 +286,7 @@ impl Batching {
         let removed = self.service.remove(&instance, operator).await?;
         Ok(match removed {
             Ok(()) | Err(NotRemoved::Unknown) => BatchOutcome::Done,
-            Err(reason) => refused(reason.code(), reason.says(id)),
+            Err(reason) => refused(reason.refusal(id)),
         })
     }
 
@@ -294,9 +309,9 @@ impl Batching {
     }
 }
 
-fn refused(code: &str, detail: String) -> BatchOutcome {
+fn refused(refusal: Refusal) -> BatchOutcome {
     BatchOutcome::Refused {
-        code: code.to_owned(),
-        detail,
+        code: refusal.code.to_owned(),
+        detail: refusal.reason,
     }
 }

@@ -26,8 +26,8 @@ pub(crate) struct InUse {
 }
 
 impl Service {
-    /// Returns the instance with this name: an id, or workflow and key with a slash between them, which
-    /// mean the instance that took the key last.
+    /// Returns the instance with this name: an id, or workflow and key with a slash between them. That means the
+    /// instance that took the business key last, or else the one that was started with this idempotency key.
     pub async fn called(&self, name: &str) -> Result<InstanceId, Error> {
         if let Some((workflow, key)) = name.split_once(BETWEEN) {
             let key = InstanceKey {
@@ -36,6 +36,10 @@ impl Service {
             };
             if let Some(holder) = self.store.key_holder(&key).await? {
                 return Ok(holder.instance);
+            }
+            let started = self.started_with(workflow, &key.key);
+            if self.store.instance(&started).await?.is_some() {
+                return Ok(started);
             }
         }
         Ok(InstanceId::new(name))
@@ -61,6 +65,39 @@ impl Service {
         }
     }
 
+    /// The running instance that has the key of a failed one, so that the failed one cannot continue.
+    pub(crate) async fn key_in_use(&self, header: &Header) -> Result<Option<InUse>, Error> {
+        let Some(key) = InstanceKey::of(header) else {
+            return Ok(None);
+        };
+        let found = self.store.key_holder(&key).await?;
+        self.in_use(&key, header, found.as_ref(), self.clock.now())
+            .await
+    }
+
+    /// Whether another running instance than that of `header` holds the key.
+    async fn in_use(
+        &self,
+        key: &InstanceKey,
+        header: &Header,
+        found: Option<&KeyHolder>,
+        now: Timestamp,
+    ) -> Result<Option<InUse>, Error> {
+        let Some(holder) = found else {
+            return Ok(None);
+        };
+        // An instance that continues another takes its key from it.
+        let own = holder.instance == header.id
+            || header.continued_from.as_ref() == Some(&holder.instance);
+        if own || !self.is_in_use(holder, now).await? {
+            return Ok(None);
+        }
+        Ok(Some(InUse {
+            key: key.key.to_string(),
+            by: holder.instance.clone(),
+        }))
+    }
+
     async fn take(&self, key: &InstanceKey, header: &Header) -> Result<Result<(), InUse>, Error> {
         let now = self.clock.now();
         let to = KeyHolder {
@@ -69,16 +106,8 @@ impl Service {
         };
         for _ in 0..TRIES {
             let found = self.store.key_holder(key).await?;
-            if let Some(holder) = &found {
-                // An instance that continues another takes its key from it.
-                let own = holder.instance == header.id
-                    || header.continued_from.as_ref() == Some(&holder.instance);
-                if !own && self.is_in_use(holder, now).await? {
-                    return Ok(Err(InUse {
-                        key: key.key.to_string(),
-                        by: holder.instance.clone(),
-                    }));
-                }
+            if let Some(in_use) = self.in_use(key, header, found.as_ref(), now).await? {
+                return Ok(Err(in_use));
             }
             if self.store.take_key(key, &to, found.as_ref()).await? {
                 return Ok(Ok(()));

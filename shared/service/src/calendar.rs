@@ -9,7 +9,7 @@ use swirl_model::ids::{DefinitionId, InstanceId};
 use swirl_model::time::Timestamp;
 use swirl_ports::Created;
 
-use crate::schedules::{schedule_id, without_data};
+use crate::schedules::{schedule_id, scheduled, without_data};
 use crate::{Error, Service};
 
 /// The maximum number of instances that one request starts for a past period.
@@ -70,7 +70,7 @@ impl Service {
         let catalog = self.registry.catalog().await?;
         let scheduled = catalog.latest.iter().filter_map(|deployed| {
             let calendar = deployed.calendar.as_ref()?;
-            let schedule = deployed.interests.schedule.as_ref()?;
+            let schedule = deployed.head.interests.schedule.as_ref()?;
             let is_behind = after.is_none_or(|after| *deployed.id().workflow > *after);
             is_behind.then_some((deployed, calendar, schedule))
         });
@@ -154,7 +154,7 @@ impl Service {
             let new = if dry_run {
                 self.store.instance(&instance).await?.is_none()
             } else {
-                let created = self.create(definition, instance.clone(), without_data(), false);
+                let created = self.create(definition, instance.clone(), scheduled(at), false);
                 match created.await? {
                     Ok(created) => created == Created::New,
                     Err(refused) => return Ok(Err(NotFilled::Refused(refused))),

@@ -51,6 +51,9 @@ pub enum Invalid {
     Form(String),
     #[error("the header '{0}' does not hold UTF-8 text")]
     Header(String),
+    /// Nobody could read it: its content coding or character set isn't known, or it doesn't have that one.
+    #[error("the data cannot be read: {0}")]
+    Unreadable(String),
 }
 
 /// An event in the JSON format.
@@ -77,10 +80,12 @@ pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
             let text = text.as_str().ok_or(Invalid::Base64)?;
             let bytes = STANDARD.decode(text).map_err(|_| Invalid::Base64)?;
             let kind = content_type(&event);
-            Some(match payload(&bytes, kind.as_deref()) {
-                // Without a content type, the bytes may be anything.
-                Err(Invalid::Json(_)) if kind.is_none() => Data::string(STANDARD.encode(bytes)),
-                read => read?,
+            Some(match &kind {
+                // Its sender says that it isn't a text.
+                None => {
+                    Data::parse(&bytes).unwrap_or_else(|_| Data::string(STANDARD.encode(&bytes)))
+                }
+                kind => payload(&bytes, kind.as_deref())?,
             })
         }
     };
@@ -220,24 +225,33 @@ fn long(name: &str, value: &Data) -> Result<(), Invalid> {
 }
 
 fn content_type(event: &CloudEvent) -> Option<String> {
-    let kind = event.attributes.get("datacontenttype")?.to_text();
-    let kind = kind.split(';').next().unwrap_or_default();
-    Some(kind.trim().to_ascii_lowercase())
+    let kind = event.attributes.get("datacontenttype")?;
+    Some(kind.to_text())
 }
 
-/// Reads data from bytes: JSON if the type says so or is missing, a string for text types, Base64 for all other types,
-/// since workflow data is JSON (docs/language.md#decision-94).
-fn payload(bytes: &[u8], kind: Option<&str>) -> Result<Data, Invalid> {
-    match kind {
-        Some(form @ ("application/x-www-form-urlencoded" | "multipart/form-data")) => {
+/// Reads data from bytes: JSON if the type says so, a string for text types, Base64 for all other types, since workflow
+/// data is JSON (docs/language.md#decision-94). Without a type, the bytes may be anything, and the first of these that
+/// fits counts.
+fn payload(bytes: &[u8], content_type: Option<&str>) -> Result<Data, Invalid> {
+    let text = swirl_content::text(bytes, content_type);
+    let base64 = || Data::string(STANDARD.encode(bytes));
+    let Some(content_type) = content_type else {
+        return Ok(text.map_or_else(
+            |_| base64(),
+            |text| Data::parse(text.as_bytes()).unwrap_or_else(|_| Data::string(text.as_ref())),
+        ));
+    };
+    let text = || text.map_err(|error| Invalid::Unreadable(error.to_string()));
+    match swirl_content::media_type(content_type).as_str() {
+        form @ ("application/x-www-form-urlencoded" | "multipart/form-data") => {
             // curl and browsers send this by default, so it is never intended.
             Err(Invalid::Form(form.to_owned()))
         }
-        Some(kind) if !is_json(kind) => Ok(match std::str::from_utf8(bytes) {
-            Ok(text) if is_text(kind) => Data::string(text),
-            _ => Data::string(STANDARD.encode(bytes)),
-        }),
-        _ => Data::parse(bytes).map_err(|error| Invalid::Json(error.to_string())),
+        kind if is_json(kind) => {
+            Data::parse(text()?.as_bytes()).map_err(|error| Invalid::Json(error.to_string()))
+        }
+        kind if is_text(kind) => Ok(Data::string(text()?.as_ref())),
+        _ => Ok(base64()),
     }
 }
 
@@ -352,6 +366,39 @@ mod tests {
         assert_eq!(event.data.unwrap().to_string(), r#"{"a":1}"#);
         assert_eq!(binary(&headers, b"").unwrap().data, None);
         assert!(matches!(binary(&headers, b"{"), Err(Invalid::Json(_))));
+    }
+
+    #[test]
+    fn data_is_read_by_its_type_and_without_one_it_may_be_anything() {
+        let data = |kind: Option<&'static str>, body: &[u8]| {
+            let kind = kind.map(|kind| ("content-type", kind));
+            let mut sent = headers(&[("ce-source", "/s")]);
+            sent.extend(kind);
+            binary(&sent, body).map(|event| event.data.unwrap().to_string())
+        };
+        for (kind, body, expected) in [
+            (None, &b"{\"a\":1}"[..], r#"{"a":1}"#),
+            (None, b"hello there", r#""hello there""#),
+            (None, b"\xff", r#""/w==""#),
+            (None, b"\xef\xbb\xbf7", "7"),
+            (
+                Some("text/plain; charset=latin1"),
+                b"caf\xe9",
+                "\"caf\u{e9}\"",
+            ),
+            (Some("application/json; charset=UTF-16LE"), b"7\0", "7"),
+            (Some("image/png"), b"\x89PNG", r#""iVBORw==""#),
+        ] {
+            assert_eq!(data(kind, body).as_deref(), Ok(expected), "{kind:?}");
+        }
+        for (kind, body) in [
+            ("text/plain", b"\xff"),
+            ("application/json", b"\xff"),
+            ("text/plain; charset=klingon", b"x"),
+        ] {
+            let read = data(Some(kind), body);
+            assert!(matches!(read, Err(Invalid::Unreadable(_))), "{read:?}");
+        }
     }
 
     #[test]

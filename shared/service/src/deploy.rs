@@ -55,7 +55,8 @@ impl Service {
             Some(old) if old.digest != record.digest => return Ok(Deployed::Conflict(id)),
             Some(old) if old.deleted.is_none() => return Ok(Deployed::Unchanged(id)),
             Some(old) => {
-                self.undelete(old).await?;
+                self.undelete(old, (record.document, record.resources))
+                    .await?;
                 return Ok(Deployed::New(id));
             }
             None => {}
@@ -85,7 +86,7 @@ impl Service {
         &self,
         deployment: Deployment,
     ) -> Result<(DefinitionRecord, Arc<Definition>), Vec<Problem>> {
-        let digest = digest(&deployment);
+        let digest = deployment.digest();
         let sizes = self.registry.sizes();
         let definition = Definition::compile_within(deployment.workflow, sizes)?;
         let record = DefinitionRecord {
@@ -96,7 +97,8 @@ impl Service {
             resources: deployment.resources,
             deployed_at: self.clock.now(),
             deleted: None,
-            interests: Some(swirl_runtime::interests(&definition)),
+            activated: None,
+            interests: swirl_runtime::interests(&definition),
         };
         let definition = definition.deployed(record.deployed_at);
         Ok((record, definition))
@@ -122,7 +124,37 @@ impl Service {
             return Ok(Deletion::InUse(instances));
         }
         self.mark_deleted(record, instances > 0).await?;
+        if instances == 0 {
+            // What was kept for this definition alone.
+            let catalog = self.registry.catalog().await?;
+            let forgotten = self
+                .events
+                .forget_unconsumed(&id.workflow, &catalog.consumed)
+                .await?;
+            if forgotten > 0 {
+                tracing::info!(definition = %id, events = forgotten, "kept events were forgotten with their definition");
+            }
+        }
         Ok(Deletion::Deleted(instances))
+    }
+
+    /// Makes a version the latest of its workflow, as if it were deployed now. Starts that its schedule would have had
+    /// before are not made up for. Returns `None` if there is no such version, and whether anything changed.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn activate(&self, id: &DefinitionId) -> Result<Option<bool>, Error> {
+        let record = self.registry.store().get(id).await?;
+        let Some(mut record) = record.filter(|record| record.deleted.is_none()) else {
+            return Ok(None);
+        };
+        let catalog = self.registry.catalog().await?;
+        if catalog.latest.iter().any(|latest| latest.id() == id) {
+            return Ok(Some(false));
+        }
+        record.activated = Some(self.clock.now());
+        self.take_up(record).await?;
+        Ok(Some(true))
     }
 
     /// Stops the definition from starting instances. `in_use`: it still has instances, and events are kept for them.
@@ -135,18 +167,34 @@ impl Service {
         in_use: bool,
     ) -> Result<(), Error> {
         let at = self.clock.now();
-        record.deleted = Some(Deleted { at, in_use });
+        record.deleted = Some(Deleted {
+            at,
+            in_use,
+            freed: false,
+        });
         self.restore(record).await
     }
 
-    /// Restores the definition as deployed. Starts that its schedule missed meanwhile are not made up for.
+    /// Restores a definition as deployed; if it was freed, with this document and resources. Starts that its schedule
+    /// missed meanwhile are not made up for.
     ///
     /// # Errors
     /// The store failed.
-    pub async fn undelete(&self, mut record: DefinitionRecord) -> Result<(), Error> {
+    pub async fn undelete(
+        &self,
+        mut old: DefinitionRecord,
+        content: (String, Vec<(String, String)>),
+    ) -> Result<(), Error> {
+        if old.deleted.as_ref().is_some_and(|deleted| deleted.freed) {
+            (old.document, old.resources) = content;
+        }
+        self.take_up(old).await
+    }
+
+    async fn take_up(&self, mut record: DefinitionRecord) -> Result<(), Error> {
         let mark = mark_name(&record.id.workflow);
         let store = self.registry.store();
-        store.set_mark(&mark, self.clock.now()).await?;
+        store.advance_mark(&mark, self.clock.now()).await?;
         record.deleted = None;
         self.restore(record).await
     }
@@ -183,16 +231,19 @@ pub async fn instances_of(
     Ok(count)
 }
 
-fn digest(deployment: &Deployment) -> String {
-    let mut hasher = blake3::Hasher::new();
-    let mut add = |text: &str| {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
-    };
-    add(&deployment.document);
-    for (uri, content) in &deployment.resources {
-        add(uri);
-        add(content);
+impl Deployment {
+    /// The digest of the document and its resources.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let mut add = |text: &str| {
+            hasher.update(&(text.len() as u64).to_le_bytes());
+            hasher.update(text.as_bytes());
+        };
+        add(&self.document);
+        for (uri, content) in &self.resources {
+            add(uri);
+            add(content);
+        }
+        hasher.finalize().to_hex().to_string()
     }
-    hasher.finalize().to_hex().to_string()
 }

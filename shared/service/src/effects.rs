@@ -20,6 +20,7 @@ impl Effects for Service {
     async fn carry_out(&self, instance: &InstanceId, command: &Command) -> Result<(), Error> {
         match command {
             Command::Publish(event) => self.publish_produced(instance, event).await,
+            Command::Schedule { definition, at } => self.follow_end(definition, *at).await,
             Command::Start(start) => self.start_for(instance, start).await,
             Command::EndInstance { id, status } => self.end_chain(id, *status).await,
             Command::SuspendAwaited => self.suspend_awaited(instance, Vec::new()).await,
@@ -107,6 +108,7 @@ impl Service {
             key: None,
             parent: start.parent.clone(),
             continued_from: start.continued_from.clone(),
+            scheduled_at: start.scheduled_at,
             timeout: start.timeout.clone(),
             depth: start.depth,
             hops: start.hops,

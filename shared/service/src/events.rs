@@ -6,12 +6,13 @@ use futures::future::join;
 use swirl_engine::NewInstance;
 use swirl_model::CloudEvent;
 use swirl_model::Data;
+use swirl_model::event::EventMatch;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_ports::{CONTINUED_MAX, Listening, OutboxEntry, PendingStart, Start, Trigger};
 use swirl_runtime::Catalog;
 
-use crate::{Arrival, Error, Reach, Service};
+use crate::{Arrival, Error, Reach, Service, Via};
 
 /// Where an event comes from.
 #[derive(Debug)]
@@ -30,6 +31,16 @@ enum Origin<'a> {
 fn produced_at(event: &CloudEvent) -> Timestamp {
     let time = event.attribute("time");
     time.and_then(|time| time.parse().ok()).unwrap_or_default()
+}
+
+impl Origin<'_> {
+    fn via(&self) -> Via {
+        match self {
+            Origin::Outside => Via::Http,
+            Origin::Stream { .. } => Via::Nats,
+            Origin::Instance(_) => Via::Workflow,
+        }
+    }
 }
 
 fn is_logged() -> bool {
@@ -88,13 +99,58 @@ impl Service {
         explain: bool,
         given: impl FnOnce() + Send,
     ) -> Result<Reach, Error> {
-        let reach = self.spread(event, origin, explain, given).await?;
-        self.recent.note(event, &reach, self.clock.now());
+        let via = origin.via();
+        // For events from outside people ask where they went.
+        let explains = explain || via != Via::Workflow;
+        let reach = self.spread(event, origin, explains, given).await?;
+        self.recent.note(event, via, &reach, self.clock.now());
         if explain {
             let (kind, source, id) = (&event.kind, &event.source, &event.id);
             tracing::debug!("event {kind} ({source} {id}): {}", reach.text());
         }
         Ok(reach)
+    }
+
+    /// The triggers as they are for one event, if expressions of some decide about it: a filter that the event doesn't fit
+    /// takes nothing.
+    async fn tested_triggers(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        at: Timestamp,
+    ) -> Result<Option<Vec<Trigger>>, Error> {
+        let asks = |filter: &EventMatch| {
+            filter.offers && filter.is_kind(event) && filter.has_attributes(event)
+        };
+        let is_tested = |trigger: &Trigger| trigger.events.iter().any(asks);
+        if !triggers.iter().any(is_tested) {
+            return Ok(None);
+        }
+        let mut tested = triggers.to_vec();
+        for trigger in tested.iter_mut().filter(|trigger| is_tested(trigger)) {
+            let definition = match self.registry.get(&trigger.definition).await {
+                Ok(definition) => Some(definition),
+                Err(error @ Error::Definition { .. }) => {
+                    tracing::error!(workflow = %trigger.definition, %error, "an event can't start it");
+                    None
+                }
+                Err(error) => return Err(error),
+            };
+            for (place, filter) in trigger.events.iter_mut().enumerate() {
+                if !asks(filter) {
+                    continue;
+                }
+                let fits = definition
+                    .as_ref()
+                    .and_then(|it| it.fits_start(place, event, at));
+                match fits {
+                    Some(shares) => filter.shares = shares,
+                    // No event has this type.
+                    None => filter.kind = Some(String::new()),
+                }
+            }
+        }
+        Ok(Some(tested))
     }
 
     /// Whether scopes that get an event may need nothing but data.
@@ -167,6 +223,8 @@ impl Service {
                 }
                 (Err(error), None) => {
                     tracing::error!(workflow, %error, "an event could not start an instance");
+                    let reason = format!("it could not start {}: {error}", trigger.definition);
+                    reach.reasons.push(reason);
                 }
             }
         }
@@ -194,16 +252,20 @@ impl Service {
         };
         if matches!(origin, Origin::Instance(_)) && !catalog.listeners.any(event) {
             let mut reach = Reach::default();
-            if explain {
-                reach.explain(event, &catalog, &[]);
+            match explain {
+                true => reach.explain(event, &catalog, &[]),
+                false => reach.reasons = vec!["no deployed workflow consumes it".to_owned()],
             }
             return Ok(reach);
         }
         let open = self.open_triggers(&catalog);
         let triggers = open.as_deref().unwrap_or(&catalog.triggers);
+        let tested = self.tested_triggers(event, triggers, now).await?;
+        let triggers = tested.as_deref().unwrap_or(triggers);
         let listening = Listening {
             triggers,
             consumed: &catalog.consumed,
+            owners: &catalog.owners,
             listeners: Some(&catalog.listeners),
             is_unawaited,
             continues: self.continues(event, &catalog),

@@ -11,14 +11,18 @@ use futures::StreamExt;
 use futures::stream;
 use serde_json::{Value, json};
 use swirl_engine::Definition;
-use swirl_model::CloudEvent;
 use swirl_model::event::{EventMatch, source_fits};
 use swirl_model::ids::{DefinitionId, InstanceId};
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::{Cursor, Scope};
-use swirl_ports::matching::{Correlation, Fit, addressee, attributes_to_keep, fit, has_all, roles};
+use swirl_model::time::Timestamp;
+use swirl_model::{CloudEvent, Data};
+use swirl_ports::matching::{
+    Correlation, Fit, Role, addressee, attributes_to_keep, fit, has_all, roles,
+};
 use swirl_ports::{Filter, InstanceQueries, Trigger};
 
+use crate::reach::{near_miss, unknown_type};
 use crate::{Error, Service};
 
 /// The maximum number of instances that are examined.
@@ -55,6 +59,8 @@ pub struct NonReceiver {
     pub instance: Option<InstanceId>,
     pub event: String,
     pub mismatches: Vec<Mismatch>,
+    /// The number of further instances of the definition to which the same applies.
+    pub others: usize,
 }
 
 /// The reason why an event isn't received.
@@ -65,6 +71,8 @@ pub enum Mismatch {
         name: String,
         wanted: Option<String>,
         got: Option<String>,
+        /// Where the event has it instead.
+        near: Option<String>,
     },
     /// An instance with these correlation values runs. It would get the event if it waited for it.
     Runs(InstanceId),
@@ -72,6 +80,8 @@ pub enum Mismatch {
     Closed,
     /// The event names another instance.
     Addressed(InstanceId),
+    /// An expression or a regular expression of the filter doesn't fit.
+    Test,
     /// The instance produced this event itself, and waits for the answer to it.
     Own,
     /// The instance doesn't wait for this event now.
@@ -89,6 +99,8 @@ pub struct Explained {
     pub seen: usize,
     /// All instances that could receive it were examined.
     pub complete: bool,
+    /// Nothing consumes events of this type; a full sentence, which names a similar type.
+    pub unknown_type: Option<String>,
 }
 
 impl Service {
@@ -111,10 +123,10 @@ impl Service {
         };
         let mut latest = Vec::new();
         for one in &catalog.latest {
-            let mut consumed = one.interests.consumed.iter().map(|one| &one.filter);
+            let mut consumed = one.head.interests.consumed.iter().map(|one| &one.filter);
             let is_kind =
                 |filter: &EventMatch| filter.kind.as_ref().is_none_or(|kind| *kind == event.kind);
-            let trigger = one.interests.trigger.iter();
+            let trigger = one.head.interests.trigger.iter();
             let mut trigger = trigger.flat_map(|trigger| &trigger.events);
             if consumed.any(is_kind) || trigger.any(is_kind) {
                 latest.push(self.registry.get(one.id()).await?);
@@ -143,8 +155,12 @@ impl Service {
                 }
             }
         }
+        if latest.is_empty() && only.is_none() {
+            found.unknown_type = Some(unknown_type(event, &catalog));
+        }
+        found.non_receivers = grouped(std::mem::take(&mut found.non_receivers));
         // The nearest ones come first.
-        found.non_receivers.sort_by_key(|one| one.mismatches.len());
+        found.non_receivers.sort_by_key(NonReceiver::distance);
         found.non_receivers.truncate(NAMED_MAX);
         found.receivers.truncate(NAMED_MAX);
         Ok(found)
@@ -167,11 +183,11 @@ impl Service {
             instance: Some(header.id.clone()),
             event: name.to_owned(),
             mismatches,
+            others: 0,
         };
         let mut non_receivers = Vec::new();
         for scope in scopes.iter().filter(|scope| !scope.ended()) {
-            let waits = scope.wait.iter().chain(&scope.answer);
-            let slots = waits.flat_map(|wait| &wait.slots);
+            let slots = scope.waits().flat_map(|wait| &wait.slots);
             for filter in slots.flat_map(|slot| &slot.filters) {
                 let def = workflow.events.get(filter.def.0 as usize);
                 let name = def.map_or("", |def| &*def.name);
@@ -223,7 +239,10 @@ async fn who_may_wait(
         let page = queries.list(&filter).await?;
         found.complete &= page.len() <= left;
         let views: Vec<_> = stream::iter(page.into_iter().take(left))
-            .map(async |row| queries.view(&row.header.id).await)
+            .map(async |row| {
+                let view = queries.view(&row.header.id).await?;
+                Ok::<_, Error>(view.map(without_data))
+            })
             .buffered(AT_ONCE)
             .collect()
             .await;
@@ -232,6 +251,24 @@ async fn who_may_wait(
         }
     }
     Ok(all)
+}
+
+/// Only what an instance waits for is compared, and hundreds are kept at a time.
+fn without_data((mut instance, mut scopes): (Instance, Vec<Scope>)) -> (Instance, Vec<Scope>) {
+    Arc::make_mut(&mut instance.header).input = Data::NULL;
+    for scope in &mut scopes {
+        scope.data = Data::NULL;
+        (scope.result, scope.context) = (None, None);
+        scope.params.clear();
+        for frame in &mut scope.frames {
+            frame.iteration = None;
+            if let Some(run) = &mut frame.listen {
+                run.queue.clear();
+                run.raw = None;
+            }
+        }
+    }
+    (instance, scopes)
 }
 
 fn state_of(definition: &Definition, scope: &Scope) -> Option<String> {
@@ -261,8 +298,15 @@ fn trigger_of(
         instance: None,
         event,
         mismatches,
+        others: 0,
     };
-    let roles = roles(trigger, event);
+    let tested = |role: &Role| {
+        !trigger.events[role.place].offers
+            || definition
+                .fits_start(role.place, event, Timestamp(0))
+                .is_some()
+    };
+    let roles: Vec<Role> = roles(trigger, event).into_iter().filter(tested).collect();
     if let Some(role) = roles.first() {
         let event = name(&trigger.events[role.place]);
         let bound = roles.iter().filter(|role| role.bound);
@@ -302,7 +346,10 @@ fn trigger_of(
     for filter in near {
         let event_name = name(filter);
         if said.insert(event_name.clone()) {
-            let why = differences(filter, &Correlation::new(), event);
+            let mut why = differences(filter, &Correlation::new(), event);
+            if why.is_empty() && filter.offers {
+                why.push(Mismatch::Test);
+            }
             found.non_receivers.push(non_receiver(event_name, why));
         }
     }
@@ -318,12 +365,13 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
             name: "source".to_owned(),
             wanted: Some(source.clone()),
             got: Some(event.source.clone()),
+            near: None,
         });
     }
     if filter.except.as_ref() == Some(&event.id) {
         why.push(Mismatch::Own);
     }
-    for (attribute, explicit) in &filter.correlation {
+    for (attribute, explicit) in filter.attributes.iter().chain(&filter.correlation) {
         let lower = attribute.to_ascii_lowercase();
         let wanted = explicit.clone().or_else(|| known.get(&*lower).cloned());
         let got = event.attribute(attribute);
@@ -333,6 +381,7 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
         };
         if differs {
             why.push(Mismatch::Attribute {
+                near: near_miss(event, attribute),
                 name: lower,
                 wanted,
                 got,
@@ -342,19 +391,68 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
     why
 }
 
+/// Instances that differ in nothing but their ids are listed once.
+fn grouped(all: Vec<NonReceiver>) -> Vec<NonReceiver> {
+    let mut groups: Vec<NonReceiver> = Vec::new();
+    for one in all {
+        let is_same = |group: &&mut NonReceiver| {
+            group.definition == one.definition
+                && group.event == one.event
+                && group.instance.is_some() == one.instance.is_some()
+                && group.mismatches == one.mismatches
+        };
+        match groups.iter_mut().find(is_same) {
+            Some(group) => group.others += 1,
+            None => groups.push(one),
+        }
+    }
+    groups
+}
+
+impl NonReceiver {
+    /// How far the event is from being received: the nearer it is, the likelier is this the receiver that was meant.
+    fn distance(&self) -> u32 {
+        self.mismatches.iter().map(Mismatch::distance).sum()
+    }
+}
+
 impl Mismatch {
+    fn distance(&self) -> u32 {
+        match self {
+            // Probably a mistake in the event.
+            Mismatch::Attribute { near: Some(_), .. } => 1,
+            Mismatch::Attribute { got: None, .. } | Mismatch::Closed | Mismatch::Runs(_) => 2,
+            // Another instance is meant, or another sender.
+            Mismatch::Attribute { .. } => 4,
+            Mismatch::Test => 3,
+            Mismatch::Own | Mismatch::Addressed(_) => 6,
+            Mismatch::NotWaiting => 8,
+        }
+    }
+
     /// The reason as a sentence.
     pub fn text(&self) -> String {
         match self {
             Mismatch::Attribute {
                 name,
+                wanted,
+                near: Some(near),
+                ..
+            } => match wanted {
+                Some(wanted) => format!("it has no '{name}', and '{wanted}' is expected: {near}"),
+                None => format!("it has no '{name}', by which events are correlated: {near}"),
+            },
+            Mismatch::Attribute {
+                name,
                 wanted: Some(wanted),
                 got: Some(got),
+                ..
             } => format!("its '{name}' is '{got}', and '{wanted}' is expected"),
             Mismatch::Attribute {
                 name,
                 wanted: Some(wanted),
                 got: None,
+                ..
             } => format!("it has no '{name}', and '{wanted}' is expected"),
             Mismatch::Attribute { name, .. } => {
                 format!("it has no '{name}', by which events are correlated")
@@ -362,6 +460,7 @@ impl Mismatch {
             Mismatch::Runs(id) => format!("instance {id} with this correlation runs already"),
             Mismatch::Closed => "the schedule allows no start now".to_owned(),
             Mismatch::Addressed(id) => format!("it names the instance {id}"),
+            Mismatch::Test => "the filter doesn't take it".to_owned(),
             Mismatch::Own => "it is the event to which the instance expects an answer".to_owned(),
             Mismatch::NotWaiting => "the instance doesn't wait for such an event now".to_owned(),
         }
@@ -369,7 +468,10 @@ impl Mismatch {
 
     fn json(&self) -> Value {
         let mut why = json!({"text": self.text()});
-        if let Mismatch::Attribute { name, wanted, got } = self {
+        if let Mismatch::Attribute {
+            name, wanted, got, ..
+        } = self
+        {
             why["attribute"] = json!(name);
             why["expected"] = json!(wanted);
             why["found"] = json!(got);
@@ -396,6 +498,7 @@ impl Explained {
         let non_receivers = self.non_receivers.iter().map(|one| {
             let mut row = of(&one.definition, &one.event);
             row["instance"] = json!(one.instance.as_ref().map(InstanceId::as_str));
+            row["others"] = json!(one.others);
             row["why"] = one.mismatches.iter().map(Mismatch::json).collect();
             row
         });
@@ -406,6 +509,7 @@ impl Explained {
             "kept": self.kept,
             "instancesSeen": self.seen,
             "complete": self.complete,
+            "unknownType": self.unknown_type,
         })
     }
 }

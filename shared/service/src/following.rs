@@ -110,6 +110,7 @@ impl Follower {
                 return Ok(None);
             };
             let page = self.histories.history_page(id, part).await?;
+            let page = page.at(self.clock.now());
             Ok(Some((header, page)))
         };
         let (header, page) = match found.await {

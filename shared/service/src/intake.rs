@@ -1,5 +1,6 @@
 //! Reads events from messages, publishes them, and classifies the outcome.
 
+use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -11,6 +12,9 @@ use swirl_runtime::Catalog;
 
 use crate::cloudevents::{self, Invalid};
 use crate::{Error, Service};
+
+/// The largest event, in bytes, after decompression.
+const DECODED_BYTES_MAX: usize = 1 << 20;
 
 /// The outcome of a message.
 #[derive(Debug)]
@@ -61,12 +65,24 @@ pub fn read_message<'a>(
     let headers: Vec<(String, &str)> = headers
         .map(|(name, value)| (name.to_ascii_lowercase(), value))
         .collect();
+    let named = |wanted: &'static str| {
+        let headers = headers.iter();
+        headers.filter_map(move |(name, value)| (name == wanted).then_some(*value))
+    };
+    let mut payload = Cow::Borrowed(payload);
+    if named("content-encoding").next().is_some() {
+        let codings = named("content-encoding");
+        let decoded = swirl_content::decode(codings, payload.into_owned(), DECODED_BYTES_MAX);
+        payload = Cow::Owned(decoded.map_err(|error| Invalid::Unreadable(error.to_string()))?);
+    }
     if headers.iter().any(|(name, _)| name.starts_with("ce-")) {
         let headers = headers.iter();
         let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-        return cloudevents::binary(headers, payload);
+        return cloudevents::binary(headers, &payload);
     }
-    let json = Data::parse(payload).map_err(|error| Invalid::Json(error.to_string()))?;
+    let text = swirl_content::text(&payload, named("content-type").next());
+    let text = text.map_err(|error| Invalid::Unreadable(error.to_string()))?;
+    let json = Data::parse(text.as_bytes()).map_err(|error| Invalid::Json(error.to_string()))?;
     cloudevents::structured(&json)
 }
 
@@ -215,6 +231,15 @@ mod tests {
         ];
         let event = read_message(headers.into_iter(), b"{\"a\":1}").unwrap();
         assert_eq!((event.kind.as_str(), event.attributes.len()), ("t", 0));
+        let marked = [b"\xef\xbb\xbf", JSON.as_bytes()].concat();
+        assert!(read_message(none(), &marked).is_ok());
+        for (name, value) in [
+            ("Content-Encoding", "zstd"),
+            ("Content-Type", "application/json; charset=klingon"),
+        ] {
+            let read = read_message([(name, value)].into_iter(), JSON.as_bytes());
+            assert!(matches!(read, Err(Invalid::Unreadable(_))), "{read:?}");
+        }
         assert!(read_message(none(), b"hello").is_err());
         assert!(read_message(headers.into_iter().skip(1), b"").is_err());
     }
@@ -227,7 +252,7 @@ mod tests {
             source: None,
             kind: Some(kind.to_owned()),
             correlation: names.iter().map(|name| ((*name).into(), None)).collect(),
-            except: None,
+            ..EventMatch::default()
         };
         let by = [
             consumed("t", &["orderid"]),

@@ -1,5 +1,6 @@
-//! Converts entries of histories to lifecycle events: CloudEvents with the types of DSL 1.0. This is a pure function of
-//! the entry, so an entry that is read again gives the same event with the same id.
+//! Converts entries of histories to lifecycle events: CloudEvents with the types of DSL 1.0. An entry that is read again
+//! gives the same events with the same ids. Their content depends on the definition, if it can be read, and the error of a
+//! task on the entries that follow in the same part of the history.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,8 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::instance::{EndStatus, Header};
+use swirl_model::workflow::{StateId, StateKind, Workflow};
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{EventStream, Extract, HistorySink, Result};
+use swirl_runtime::{Error, Registry};
 
 /// Longer texts are truncated, so that no event exceeds the size of a message.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
@@ -25,6 +28,7 @@ enum Subject {
 pub struct LifecycleEvents {
     namespace: Arc<str>,
     stream: Arc<dyn EventStream>,
+    registry: Arc<Registry>,
     counts: Arc<LifecycleCounts>,
 }
 
@@ -46,10 +50,15 @@ impl LifecycleCounts {
 }
 
 impl LifecycleEvents {
-    pub fn new(namespace: &str, stream: Arc<dyn EventStream>) -> LifecycleEvents {
+    pub fn new(
+        namespace: &str,
+        stream: Arc<dyn EventStream>,
+        registry: Arc<Registry>,
+    ) -> LifecycleEvents {
         LifecycleEvents {
             namespace: namespace.into(),
             stream,
+            registry,
             counts: Arc::default(),
         }
     }
@@ -61,15 +70,35 @@ impl LifecycleEvents {
 
 #[async_trait]
 impl HistorySink for LifecycleEvents {
-    /// Appends one event after another, so that an instance's events keep the order of its history even after failures.
     async fn take(&self, part: Extract<'_>) -> Result<()> {
         let workflow = &part.header.definition.workflow;
-        for (number, entry) in (part.before + 1..).zip(part.entries) {
-            let Some((of, event)) = lifecycle_event(&self.namespace, part.header, number, entry)
-            else {
-                continue;
-            };
-            self.stream.append(workflow, &event).await?;
+        // The id of a definition of DSL 1.0 has two parts.
+        let definition = match workflow.contains('.') {
+            true => match self.registry.get(&part.header.definition).await {
+                Ok(definition) => Some(definition),
+                Err(Error::Store(error)) => return Err(error),
+                Err(_) => None,
+            },
+            false => None,
+        };
+        let tasks = definition.as_ref().map(|definition| &definition.workflow);
+        let tasks = tasks.filter(|workflow| workflow.tasks.is_some());
+        let written = part
+            .entries
+            .iter()
+            .enumerate()
+            .map(|(index, entry)| Written {
+                namespace: &self.namespace,
+                header: part.header,
+                tasks,
+                number: part.before + 1 + index as u64,
+                entry,
+                following: &part.entries[index + 1..],
+            });
+        let (subjects, events): (Vec<Subject>, Vec<CloudEvent>) =
+            written.flat_map(|written| written.events()).unzip();
+        self.stream.append(workflow, &events).await?;
+        for of in subjects {
             let count = match of {
                 Subject::Workflow => &self.counts.workflow,
                 Subject::Task => &self.counts.task,
@@ -80,118 +109,211 @@ impl HistorySink for LifecycleEvents {
     }
 }
 
-/// Returns the event for an entry, if the entry is about the lifecycle of an instance or a state. `number` counts from
-/// 1.
-fn lifecycle_event(
-    namespace: &str,
-    header: &Header,
+/// An entry of a history.
+struct Written<'w> {
+    namespace: &'w str,
+    header: &'w Header,
+    /// Its definition, if that has tasks.
+    tasks: Option<&'w Workflow>,
+    /// From 1.
     number: u64,
-    entry: &HistoryEntry,
-) -> Option<(Subject, CloudEvent)> {
-    let mut data = Data::object();
-    let (of, what, instant) = match &entry.event {
-        Event::InstanceStarted => (Subject::Workflow, "started", "startedAt"),
-        Event::Ended { status, error } => {
-            if let Some(error) = error {
-                data.set("error", error_of(error));
-            }
-            match status {
-                EndStatus::Completed => (Subject::Workflow, "completed", "completedAt"),
-                EndStatus::Faulted => (Subject::Workflow, "faulted", "faultedAt"),
-                EndStatus::Cancelled | EndStatus::Terminated => {
-                    data.set("status", Data::string(status.as_str()));
-                    (Subject::Workflow, "cancelled", "cancelledAt")
+    entry: &'w HistoryEntry,
+    following: &'w [HistoryEntry],
+}
+
+/// The content of an event: its subject, the change, the name of the instant, and further data.
+type Said = (Subject, &'static str, &'static str, Data);
+
+impl Written<'_> {
+    /// The events for the entry, if it is about the lifecycle of an instance or a state.
+    fn events(&self) -> Vec<(Subject, CloudEvent)> {
+        let mut all: Vec<Said> = self.said().into_iter().collect();
+        let listens = |state: StateId| {
+            let tasks = self.tasks.and_then(|it| it.states.get(state.0 as usize));
+            tasks.is_some_and(
+                |state| matches!(&state.kind, StateKind::Listen(it) if it.source.is_none()),
+            )
+        };
+        match &self.entry.event {
+            Event::StateEntered { state, name, .. } if self.tasks.is_some() => {
+                let mut data = Data::object();
+                data.set("task", self.task(*state, name));
+                all.insert(0, (Subject::Task, "created", "createdAt", data));
+                if listens(*state) {
+                    let what = "correlation-started";
+                    all.push((Subject::Workflow, what, "startedAt", Data::object()));
                 }
             }
-        }
-        Event::Operated {
-            action,
-            by,
-            reason,
-            state,
-            from,
-            to,
-            batch,
-            with,
-        } => {
-            let found = match &**action {
-                "suspend" => (Subject::Workflow, "suspended", "suspendedAt"),
-                "resume" | "retry" | "skip" | "rerun" => {
-                    (Subject::Workflow, "resumed", "resumedAt")
-                }
-                _ => return None,
-            };
-            data.set("action", Data::string(&**action));
-            for (name, value) in [
-                ("by", by),
-                ("reason", reason),
-                ("state", state),
-                ("from", from),
-                ("to", to),
-                ("batch", batch),
-            ] {
-                if let Some(value) = value {
-                    data.set(name, text(value, MESSAGE_BYTES_MAX));
-                }
+            Event::StateLeft { state, failed, .. } if !failed && listens(*state) => {
+                let what = "correlation-completed";
+                all.insert(0, (Subject::Workflow, what, "completedAt", Data::object()));
             }
-            if let Some(parent) = with {
-                data.set("with", Data::string(parent.as_str()));
-            }
-            found
+            _ => {}
         }
-        Event::GivenUp { reason } => {
-            data.set("reason", text(reason, MESSAGE_BYTES_MAX));
-            (Subject::Workflow, "suspended", "suspendedAt")
-        }
-        Event::StateEntered { name, .. } => {
-            data.set("task", text(name, NAME_BYTES_MAX));
-            (Subject::Task, "started", "startedAt")
-        }
-        Event::StateLeft { name, failed, .. } => {
-            data.set("task", text(name, NAME_BYTES_MAX));
-            match failed {
-                false => (Subject::Task, "completed", "completedAt"),
-                true => (Subject::Task, "faulted", "faultedAt"),
-            }
-        }
-        _ => return None,
-    };
-    let at = Data::string(format!("{:.3}", entry.at));
-    data.set(instant, at.clone());
-    let id = &header.definition;
-    let qualified = format!("{}-{}.{namespace}", id.workflow, header.id);
-    let (object, name) = match of {
-        Subject::Workflow => ("workflow", "name"),
-        Subject::Task => ("task", "workflow"),
-    };
-    data.set(name, Data::string(qualified));
-    if of == Subject::Task {
-        data.set("scope", Data::string(entry.scope.as_str()));
+        let all = all.into_iter().enumerate();
+        all.map(|(place, said)| (said.0, self.event(said, place)))
+            .collect()
     }
-    let mut definition = Data::object();
-    definition.set("namespace", Data::string(namespace));
-    definition.set("name", Data::string(&*id.workflow));
-    definition.set("version", text(&header.version, NAME_BYTES_MAX));
-    data.set("definition", definition);
-    let attributes = [
-        ("time", at),
-        ("subject", Data::string(header.id.as_str())),
-        ("datacontenttype", Data::string("application/json")),
-        // The CloudEvents extension for the order of events.
-        ("sequence", Data::string(format!("{number:010}"))),
-    ];
-    let attributes = attributes.into_iter();
-    let event = CloudEvent {
-        specversion: "1.0".to_owned(),
-        id: format!("{}-{number}", header.seed()),
-        source: format!("/swirl/{namespace}"),
-        kind: format!("io.serverlessworkflow.{object}.{what}.v1"),
-        attributes: attributes
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect(),
-        data: Some(data),
-    };
-    Some((of, event))
+
+    /// The place of a task in the document, or the name of a state.
+    fn task(&self, id: StateId, name: &str) -> Data {
+        let state = self.tasks.and_then(|it| it.states.get(id.0 as usize));
+        // The instance may have moved to another version since then.
+        let place = state.filter(|state| *state.name == *name).map(|state| {
+            let reference = state.task.as_ref().and_then(|task| task.reference.as_ref());
+            reference.unwrap_or(&state.pointer)
+        });
+        text(place.map_or(name, String::as_str), NAME_BYTES_MAX)
+    }
+
+    /// The error by which a task was left. The history says it after the tasks that the error left.
+    fn error(&self) -> Option<&WorkflowError> {
+        let own = |entry: &&HistoryEntry| entry.scope == self.entry.scope;
+        let is_left = |event: &Event| matches!(event, Event::StateLeft { failed: true, .. });
+        let mut own = self.following.iter().filter(own);
+        match &own.find(|entry| !is_left(&entry.event))?.event {
+            Event::ErrorHandled { error, .. } | Event::BranchFailed { error } => Some(error),
+            Event::Ended { error, .. } => error.as_ref(),
+            _ => None,
+        }
+    }
+
+    fn said(&self) -> Option<Said> {
+        let mut data = Data::object();
+        let (of, what, instant) = match &self.entry.event {
+            Event::InstanceStarted { .. } => (Subject::Workflow, "started", "startedAt"),
+            Event::Ended { status, error } => {
+                if let Some(error) = error {
+                    data.set("error", error_of(error));
+                }
+                match status {
+                    EndStatus::Completed => {
+                        if self.tasks.is_some() {
+                            let output = format!("/api/v1/instances/{}", self.header.id);
+                            data.set("outputUri", Data::string(output));
+                        }
+                        (Subject::Workflow, "completed", "completedAt")
+                    }
+                    EndStatus::Faulted => (Subject::Workflow, "faulted", "faultedAt"),
+                    EndStatus::Cancelled | EndStatus::Terminated => {
+                        data.set("status", Data::string(status.as_str()));
+                        (Subject::Workflow, "cancelled", "cancelledAt")
+                    }
+                }
+            }
+            Event::Operated {
+                action,
+                by,
+                reason,
+                state,
+                from,
+                to,
+                batch,
+                with,
+            } => {
+                let found = match &**action {
+                    "suspend" => (Subject::Workflow, "suspended", "suspendedAt"),
+                    "resume" | "retry" | "skip" | "rerun" => {
+                        (Subject::Workflow, "resumed", "resumedAt")
+                    }
+                    _ => return None,
+                };
+                data.set("action", Data::string(&**action));
+                for (name, value) in [
+                    ("by", by),
+                    ("reason", reason),
+                    ("state", state),
+                    ("from", from),
+                    ("to", to),
+                    ("batch", batch),
+                ] {
+                    if let Some(value) = value {
+                        data.set(name, text(value, MESSAGE_BYTES_MAX));
+                    }
+                }
+                if let Some(parent) = with {
+                    data.set("with", Data::string(parent.as_str()));
+                }
+                found
+            }
+            Event::GivenUp { reason } => {
+                data.set("reason", text(reason, MESSAGE_BYTES_MAX));
+                (Subject::Workflow, "suspended", "suspendedAt")
+            }
+            Event::StateEntered { state, name, .. } => {
+                data.set("task", self.task(*state, name));
+                (Subject::Task, "started", "startedAt")
+            }
+            Event::StateLeft {
+                state,
+                name,
+                failed,
+            } => {
+                data.set("task", self.task(*state, name));
+                if let Some(error) = self.error().filter(|_| *failed && self.tasks.is_some()) {
+                    data.set("error", error_of(error));
+                }
+                match failed {
+                    false => (Subject::Task, "completed", "completedAt"),
+                    true => (Subject::Task, "faulted", "faultedAt"),
+                }
+            }
+            _ => return None,
+        };
+        Some((of, what, instant, data))
+    }
+
+    /// `place`: of the event among those for the entry.
+    fn event(&self, (of, what, instant, mut data): Said, place: usize) -> CloudEvent {
+        let (header, entry) = (self.header, self.entry);
+        let at = Data::string(format!("{:.3}", entry.at));
+        data.set(instant, at.clone());
+        let id = &header.definition;
+        let tasks = self.tasks.and_then(|workflow| workflow.tasks.as_ref());
+        let (namespace, name) = match tasks {
+            Some(tasks) => (tasks.namespace.as_str(), tasks.name.as_str()),
+            None => (self.namespace, &*id.workflow),
+        };
+        let qualified = format!("{name}-{}.{namespace}", header.id);
+        let (object, property) = match of {
+            Subject::Workflow => ("workflow", "name"),
+            Subject::Task => ("task", "workflow"),
+        };
+        data.set(property, Data::string(qualified));
+        if of == Subject::Task {
+            data.set("scope", Data::string(entry.scope.as_str()));
+        }
+        let mut definition = Data::object();
+        definition.set("namespace", Data::string(namespace));
+        definition.set("name", Data::string(name));
+        definition.set("version", text(&header.version, NAME_BYTES_MAX));
+        data.set("definition", definition);
+        let further = match place {
+            0 => String::new(),
+            place => format!(".{place}"),
+        };
+        let attributes = [
+            ("time", at),
+            ("subject", Data::string(header.id.as_str())),
+            ("datacontenttype", Data::string("application/json")),
+            // The CloudEvents extension for the order of events.
+            (
+                "sequence",
+                Data::string(format!("{:010}{further}", self.number)),
+            ),
+        ];
+        let attributes = attributes.into_iter();
+        CloudEvent {
+            specversion: CloudEvent::SPECVERSION.to_owned(),
+            id: format!("{}-{}{further}", header.seed(), self.number),
+            source: format!("/swirl/{}", self.namespace),
+            kind: format!("io.serverlessworkflow.{object}.{what}.v1"),
+            attributes: attributes
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            data: Some(data),
+        }
+    }
 }
 
 /// The error with the members that DSL 1.0 defines.
@@ -219,13 +341,14 @@ fn error_of(error: &WorkflowError) -> Data {
 }
 
 fn text(text: &str, bytes_max: usize) -> Data {
-    Data::string(&text[..text.floor_char_boundary(bytes_max.min(text.len()))])
+    Data::string(&text[..text.floor_char_boundary(bytes_max)])
 }
 
 #[cfg(test)]
 mod tests {
     use swirl_model::ids::{DefinitionId, InstanceId, ScopeId};
     use swirl_model::time::Timestamp;
+    use swirl_model::workflow::{Consume, EventRead, Listen, State, TaskWorkflow};
 
     use super::*;
 
@@ -241,6 +364,7 @@ mod tests {
             started_at: Timestamp(16),
             parent: None,
             continued_from: None,
+            scheduled_at: None,
             key: None,
             instance_key: None,
             timeout: None,
@@ -259,14 +383,22 @@ mod tests {
             data: None,
             data_until: None,
         };
-        let (_, event) = lifecycle_event("default", &header(), 7, &entry)?;
+        let written = Written {
+            namespace: "default",
+            header: &header(),
+            tasks: None,
+            number: 7,
+            entry: &entry,
+            following: &[],
+        };
+        let (_, event) = written.events().pop()?;
         Some(serde_json::to_string(&event).unwrap())
     }
 
     #[test]
     fn an_entry_becomes_a_cloudevent() {
         assert_eq!(
-            event(Event::InstanceStarted).unwrap(),
+            event(Event::InstanceStarted { scheduled_at: None }).unwrap(),
             concat!(
                 r#"{"specversion":"1.0","id":"abc@10-7","source":"/swirl/default","#,
                 r#""type":"io.serverlessworkflow.workflow.started.v1","datacontenttype":"application/json","#,
@@ -300,6 +432,109 @@ mod tests {
             error: Some(error),
         });
         assert!(event.unwrap().len() < MESSAGE_BYTES_MAX + 1_000);
+    }
+
+    #[test]
+    fn events_of_tasks_are_those_of_the_text() {
+        let workflow = Workflow {
+            states: vec![State {
+                name: "wait".into(),
+                pointer: "/do/0/wait".to_owned(),
+                kind: StateKind::Listen(Box::new(Listen {
+                    source: None,
+                    to: Consume::default(),
+                    until: None,
+                    read: EventRead::Data,
+                    each: None,
+                })),
+                task: Some(Box::default()),
+                ..State::default()
+            }],
+            tasks: Some(Box::new(TaskWorkflow {
+                namespace: "shop".to_owned(),
+                name: "order".to_owned(),
+                ..TaskWorkflow::default()
+            })),
+            ..Workflow::default()
+        };
+        let mut header = header();
+        header.definition.workflow = "shop.order".into();
+        let entry = |event| HistoryEntry {
+            at: Timestamp(1_000),
+            scope: ScopeId::root(),
+            event,
+            data: None,
+            data_until: None,
+        };
+        let (state, name) = (StateId(0), Arc::<str>::from("wait"));
+        let entries = [
+            entry(Event::StateEntered {
+                state,
+                name: name.clone(),
+                purpose: swirl_model::scope::Purpose::Main,
+            }),
+            entry(Event::StateLeft {
+                state,
+                name: name.clone(),
+                failed: false,
+            }),
+            entry(Event::StateLeft {
+                state,
+                name,
+                failed: true,
+            }),
+            entry(Event::Ended {
+                status: EndStatus::Faulted,
+                error: Some(WorkflowError::new("FunctionError", "busy")),
+            }),
+            entry(Event::Ended {
+                status: EndStatus::Completed,
+                error: None,
+            }),
+        ];
+        let mut seen = Vec::new();
+        for (index, entry) in entries.iter().enumerate() {
+            let written = Written {
+                namespace: "default",
+                header: &header,
+                tasks: Some(&workflow),
+                number: 1 + index as u64,
+                entry,
+                following: &entries[index + 1..],
+            };
+            for (_, event) in written.events() {
+                let kind = event.kind.trim_start_matches("io.serverlessworkflow.");
+                let data = serde_json::to_value(&event.data).unwrap();
+                let names = [&data["name"], &data["workflow"]];
+                assert!(names.iter().any(|name| *name == "order-abc.shop"), "{data}");
+                assert_eq!(data["definition"]["namespace"], "shop");
+                let task = data["task"].as_str().unwrap_or_default();
+                let more = match (&data["error"]["detail"], &data["outputUri"]) {
+                    (serde_json::Value::String(text), _) | (_, serde_json::Value::String(text)) => {
+                        text.clone()
+                    }
+                    _ => String::new(),
+                };
+                let row = format!(
+                    "{} {kind} {task} {more}",
+                    event.id.trim_start_matches("abc@10-")
+                );
+                seen.push(row.trim_end().to_owned());
+            }
+        }
+        assert_eq!(
+            seen,
+            [
+                "1 task.created.v1 /do/0/wait",
+                "1.1 task.started.v1 /do/0/wait",
+                "1.2 workflow.correlation-started.v1",
+                "2 workflow.correlation-completed.v1",
+                "2.1 task.completed.v1 /do/0/wait",
+                "3 task.faulted.v1 /do/0/wait busy",
+                "4 workflow.faulted.v1  busy",
+                "5 workflow.completed.v1  /api/v1/instances/abc",
+            ]
+        );
     }
 
     #[test]

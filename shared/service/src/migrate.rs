@@ -112,11 +112,12 @@ impl Service {
         &self,
         id: &InstanceId,
         version: &str,
+        state: Option<&str>,
     ) -> Result<Result<Moved, Unfit>, Error> {
         let Some(whole) = self.store.whole(id).await? else {
             return Ok(Err(Unfit::Unknown));
         };
-        let planned = self.plan(&whole, version, None).await?;
+        let planned = self.plan(&whole, version, state).await?;
         Ok(planned.map(|planned| Moved {
             from: whole.header.definition.version.clone(),
             to: planned.header.definition.version,

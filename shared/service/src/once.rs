@@ -25,21 +25,20 @@ impl Service {
         let Some(instance) = self.store.instance(id).await? else {
             return Ok(Err(Unfit::Unknown));
         };
-        if let Some(unfit) = self.unfit(&instance, action).await? {
-            // This very action may have changed it before. The mark is read after the instance, so it would be present.
-            if !self.store.is_marked(id, mark).await? {
-                return Ok(Err(unfit));
-            }
-        } else {
-            for parent in self.continue_with_it(&instance, action).await? {
-                if let Some(unfit) = self.unfit_for_key(&parent).await? {
-                    return Ok(Err(unfit));
+        match self.fitting(&instance, action).await? {
+            Ok(fitting) => {
+                let entry = self.operated(&fitting, operator);
+                let input = input_of(&fitting);
+                if self.store.operate(id, mark, entry, input).await? == Operated::Unknown {
+                    return Ok(Err(Unfit::Unknown));
                 }
             }
-            let entry = self.operated(action, operator);
-            let input = input_of(action);
-            if self.store.operate(id, mark, entry, input).await? == Operated::Unknown {
-                return Ok(Err(Unfit::Unknown));
+            Err(unfit) => {
+                // This very action may have changed it before. The mark is read after the instance, so it would be
+                // present.
+                if !self.store.is_marked(id, mark).await? {
+                    return Ok(Err(unfit));
+                }
             }
         }
         self.follow_up(&instance, mark, action, operator).await?;
@@ -94,7 +93,8 @@ impl Service {
 
 fn input_of(action: &Action) -> Option<Input> {
     match action {
-        Action::Suspend | Action::Resume => None,
+        // A patch has become an edit, with the data of the instance.
+        Action::Suspend | Action::Resume | Action::Patch { .. } => None,
         Action::Cancel => Some(Input::Cancel {
             status: EndStatus::Cancelled,
         }),
@@ -105,9 +105,14 @@ fn input_of(action: &Action) -> Option<Input> {
         Action::Rerun(state) => Some(Input::Rerun {
             state: state.clone(),
         }),
-        Action::Edit { state, data } => Some(Input::Edit {
+        Action::Edit {
+            state,
+            data,
+            context,
+        } => Some(Input::Edit {
             state: state.clone(),
             data: data.clone(),
+            context: context.clone(),
         }),
     }
 }

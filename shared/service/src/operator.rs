@@ -1,11 +1,9 @@
 //! An operator's actions on an instance.
 
-use swirl_engine::{Rejection, can_edit, can_rerun, can_skip};
 use swirl_model::Data;
 use swirl_model::event::{Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Instance, Status};
-use swirl_model::workflow::Workflow;
 use swirl_ports::{Removed, Suspended};
 
 use crate::{Error, Service};
@@ -25,6 +23,13 @@ pub enum Action {
     Edit {
         state: Option<String>,
         data: Data,
+        /// Of tasks: the new `$context`.
+        context: Option<Data>,
+    },
+    /// As [`Action::Edit`], with what this jq expression makes of the current state data.
+    Patch {
+        state: Option<String>,
+        patch: String,
     },
 }
 
@@ -93,8 +98,8 @@ impl Action {
             Action::Resume => "resume",
             Action::Retry => "retry",
             Action::Skip(_) => "skip",
-            Action::Edit { state: None, .. } => "retry",
-            Action::Rerun(_) | Action::Edit { .. } => "rerun",
+            Action::Edit { state: None, .. } | Action::Patch { state: None, .. } => "retry",
+            Action::Rerun(_) | Action::Edit { .. } | Action::Patch { .. } => "rerun",
         }
     }
 }
@@ -103,73 +108,6 @@ impl Action {
 const GIVEN_BYTES_MAX: usize = 16 << 10;
 
 impl Service {
-    /// The reason why the action doesn't fit the state of the instance or of its parent.
-    pub async fn refusal(
-        &self,
-        instance: &Instance,
-        action: &Action,
-    ) -> Result<Option<String>, Error> {
-        if action.revives()
-            && let Some(parent) = self.parent_gone_on(instance).await?
-        {
-            return Ok(Some(format!(
-                "the instance that waited for this sub-workflow, {parent}, has taken its failure and \
-                 continued"
-            )));
-        }
-        let rejection = self.rejection(instance, action).await?;
-        Ok(rejection.map(|rejection| rejection.to_string()))
-    }
-
-    async fn rejection(
-        &self,
-        instance: &Instance,
-        action: &Action,
-    ) -> Result<Option<Rejection>, Error> {
-        if let Action::Edit { data, .. } = action {
-            let definition = self.registry.get(&instance.header.definition).await?;
-            if data.exceeds(definition.sizes.data_bytes) {
-                return Ok(Some(Rejection::DataTooLarge));
-            }
-        }
-        match action {
-            Action::Skip(_) => {
-                let scopes = self.store.scopes(&instance.header.id).await?;
-                let root = scopes.iter().find(|scope| scope.id.is_root());
-                let refused = root.is_some_and(|root| !can_skip(root));
-                Ok(refused.then_some(Rejection::NothingToSkip))
-            }
-            Action::Edit { state: None, .. } => {
-                let scopes = self.store.scopes(&instance.header.id).await?;
-                let root = scopes.iter().find(|scope| scope.id.is_root());
-                let refused = root.is_some_and(|root| !can_edit(root));
-                Ok(refused.then_some(Rejection::NothingToEdit))
-            }
-            Action::Rerun(name)
-            | Action::Edit {
-                state: Some(name), ..
-            } => {
-                let definition = self.registry.get(&instance.header.definition).await?;
-                let state = definition.workflow.state_by_name(Workflow::ROOT, name);
-                Ok(match state {
-                    None => Some(Rejection::UnknownState),
-                    Some(state) if !can_rerun(&definition, &instance.header, state) => {
-                        Some(Rejection::NotOfMainFlow)
-                    }
-                    Some(_) => None,
-                })
-            }
-            Action::Cancel | Action::Suspend | Action::Resume | Action::Retry => Ok(None),
-        }
-    }
-
-    /// Finds the running instance that has a failed one's key, so that the failed one cannot continue. If there is
-    /// none, the failed one takes its key again.
-    pub async fn key_in_use(&self, instance: &Instance) -> Result<Option<InstanceId>, Error> {
-        let taken = self.take_key_again(&instance.header).await?;
-        Ok(taken.err().map(|in_use| in_use.by))
-    }
-
     /// As [`Service::operate`], and records the operator and the reason in the history.
     pub async fn operate_by(
         &self,
@@ -187,6 +125,28 @@ impl Service {
         self.operate_as(id, action, operator).await
     }
 
+    /// The reason why an instance can't be removed as it is now. [`NotRemoved::Busy`] shows only when it is tried.
+    pub(crate) async fn not_removable(
+        &self,
+        instance: &Instance,
+    ) -> Result<Option<NotRemoved>, Error> {
+        match instance.state.status {
+            Status::Running => return Ok(Some(NotRemoved::Running)),
+            Status::Faulted => {
+                if let Some(child) = self.awaited_by(instance).await?.pop() {
+                    return Ok(Some(NotRemoved::Awaits(child)));
+                }
+            }
+            Status::Completed | Status::Cancelled | Status::Terminated => {}
+        }
+        if self.parent_gone_on(instance).await?.is_none()
+            && let Some(parent) = self.failed_with_it(instance).await?.first()
+        {
+            return Ok(Some(NotRemoved::Needed(parent.header.id.clone())));
+        }
+        Ok(None)
+    }
+
     /// Removes an instance that has ended or failed, with its history.
     pub async fn remove(
         &self,
@@ -194,15 +154,8 @@ impl Service {
         operator: &Operator,
     ) -> Result<Result<(), NotRemoved>, Error> {
         let id = &instance.header.id;
-        if instance.state.status == Status::Faulted
-            && let Some(child) = self.awaited_by(instance).await?.pop()
-        {
-            return Ok(Err(NotRemoved::Awaits(child)));
-        }
-        if self.parent_gone_on(instance).await?.is_none()
-            && let Some(parent) = self.failed_with_it(instance).await?.first()
-        {
-            return Ok(Err(NotRemoved::Needed(parent.header.id.clone())));
+        if let Some(reason) = self.not_removable(instance).await? {
+            return Ok(Err(reason));
         }
         Ok(match self.store.remove(id).await? {
             Removed::Done => {
@@ -252,11 +205,21 @@ impl Service {
             },
             _ if !faulted => return Ok(false),
             _ if self.parent_gone_on(&instance).await?.is_some() => return Ok(false),
-            _ if self.key_in_use(&instance).await?.is_some() => return Ok(false),
+            _ if self.take_key_again(&instance.header).await?.is_err() => return Ok(false),
             Action::Retry => Input::Retry,
             Action::Skip(result) => Input::Skip { result },
             Action::Rerun(state) => Input::Rerun { state },
-            Action::Edit { state, data } => Input::Edit { state, data },
+            Action::Edit {
+                state,
+                data,
+                context,
+            } => Input::Edit {
+                state,
+                data,
+                context,
+            },
+            // It becomes an edit when it is checked ([`Service::fitting`]).
+            Action::Patch { .. } => return Ok(false),
         };
         let revives = !matches!(input, Input::Cancel { .. });
         let parents = match revives {
@@ -264,7 +227,7 @@ impl Service {
             false => Vec::new(),
         };
         for parent in &parents {
-            if self.key_in_use(parent).await?.is_some() {
+            if self.take_key_again(&parent.header).await?.is_err() {
                 return Ok(false);
             }
         }
@@ -300,7 +263,7 @@ impl Service {
                 reason: operator.reason.clone(),
                 state: match action {
                     Action::Rerun(state) => Some(state.clone()),
-                    Action::Edit { state, .. } => state.clone(),
+                    Action::Edit { state, .. } | Action::Patch { state, .. } => state.clone(),
                     _ => None,
                 },
                 from: None,
@@ -310,7 +273,14 @@ impl Service {
             },
             data: match action {
                 Action::Skip(result) => Some(given("result", result)),
-                Action::Edit { data, .. } => Some(given("data", data)),
+                Action::Edit { data, context, .. } => {
+                    let mut all = given("data", data);
+                    if let Some(context) = context {
+                        let shown = given("context", context).get("context");
+                        all.set("context", shown.unwrap_or_default());
+                    }
+                    Some(all)
+                }
                 _ => None,
             },
             data_until: None,

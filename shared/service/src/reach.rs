@@ -2,15 +2,57 @@
 //! none, the reasons.
 
 use serde_json::{Value, json};
-use swirl_model::CloudEvent;
-use swirl_model::event::source_fits;
+use swirl_model::event::{EventMatch, source_fits};
 use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::{CloudEvent, Data};
 use swirl_ports::matching::{addressee, attributes_to_keep, roles};
 use swirl_ports::{Consumed, Trigger};
 use swirl_runtime::Catalog;
 
 /// The maximum number of reasons.
 const REASONS_MAX: usize = 10;
+
+/// Types with at least this much in common, from 0 to 1, are probably meant to be the same.
+const LIKE_MIN: f64 = 0.8;
+
+/// What became of an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Outcome {
+    /// An instance waited for it, or was started by it.
+    Received,
+    /// It starts an instance together with others, which have not arrived yet.
+    Collected,
+    /// It is kept for instances that wait for it later.
+    Kept,
+    /// It was processed before.
+    Duplicate,
+    /// No instance waits for it, and none will.
+    NotReceived,
+    /// It is not a CloudEvent, or it could not be processed.
+    Refused,
+}
+
+impl Outcome {
+    pub const ALL: [Outcome; 6] = [
+        Outcome::Received,
+        Outcome::Collected,
+        Outcome::Kept,
+        Outcome::Duplicate,
+        Outcome::NotReceived,
+        Outcome::Refused,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Received => "received",
+            Outcome::Collected => "collected",
+            Outcome::Kept => "kept",
+            Outcome::Duplicate => "duplicate",
+            Outcome::NotReceived => "not-received",
+            Outcome::Refused => "refused",
+        }
+    }
+}
 
 /// The outcome of an event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,7 +87,17 @@ impl Reach {
         let is_taken =
             !self.instances.is_empty() || !self.started.is_empty() || !self.collected_by.is_empty();
         if !is_taken && !self.duplicate {
-            self.reasons = reasons(event, catalog, triggers);
+            self.reasons.extend(reasons(event, catalog, triggers));
+        }
+    }
+
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            _ if self.duplicate => Outcome::Duplicate,
+            _ if !self.instances.is_empty() || !self.started.is_empty() => Outcome::Received,
+            _ if !self.collected_by.is_empty() => Outcome::Collected,
+            _ if self.kept => Outcome::Kept,
+            _ => Outcome::NotReceived,
         }
     }
 
@@ -59,6 +111,7 @@ impl Reach {
         json!({
             "source": event.source,
             "id": event.id,
+            "outcome": self.outcome().as_str(),
             "duplicate": self.duplicate,
             "instances": ids,
             "started": started.collect::<Vec<_>>(),
@@ -108,7 +161,7 @@ fn reasons(event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) -> Vec<S
     let mut far = Vec::new();
     for deployed in &catalog.latest {
         let id = deployed.id();
-        for consumed in &deployed.interests.consumed {
+        for consumed in &deployed.head.interests.consumed {
             let filter = &consumed.filter;
             if filter.kind.as_ref().is_some_and(|kind| *kind != event.kind) {
                 continue;
@@ -124,14 +177,65 @@ fn reasons(event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) -> Vec<S
     }
     let mut found = if near.is_empty() { far } else { near };
     if found.is_empty() {
-        found.push(format!(
-            "no deployed workflow consumes the type '{}'",
-            event.kind
-        ));
+        found.push(unknown_type(event, catalog));
     }
     found.dedup();
     found.truncate(REASONS_MAX);
     found
+}
+
+/// Says that nothing consumes the type of the event, and which type it may be meant to have.
+pub(crate) fn unknown_type(event: &CloudEvent, catalog: &Catalog) -> String {
+    let text = format!("no deployed workflow consumes the type '{}'", event.kind);
+    let plain = |kind: &str| kind.to_lowercase().replace(['-', '_', '/', ':'], ".");
+    let kinds = catalog.latest.iter().flat_map(|one| {
+        let consumed = one.head.interests.consumed.iter();
+        consumed.filter_map(|consumed| Some((consumed.filter.kind.as_ref()?, one.id())))
+    });
+    let near = kinds
+        .map(|(kind, id)| {
+            let likeness =
+                strsim::normalized_damerau_levenshtein(&plain(kind), &plain(&event.kind));
+            (likeness, kind, id)
+        })
+        .filter(|(likeness, ..)| *likeness >= LIKE_MIN)
+        .max_by(|one, other| one.0.total_cmp(&other.0));
+    match near {
+        Some((_, kind, id)) => format!("{text}; {id} consumes '{kind}'"),
+        None => text,
+    }
+}
+
+/// Where the event has the first value by which it is correlated, if it has one in another place.
+fn nearest_name(event: &CloudEvent, filter: &EventMatch) -> String {
+    let mut missing = filter.correlation.iter().map(|(name, _)| name);
+    let near = missing.find_map(|name| near_miss(event, name));
+    near.map(|near| format!(" ({near})")).unwrap_or_default()
+}
+
+/// Where the event has a value that it should have as this attribute.
+pub(crate) fn near_miss(event: &CloudEvent, attribute: &str) -> Option<String> {
+    if event.attribute(attribute).is_some() {
+        return None;
+    }
+    let plain = |name: &str| {
+        let letters = name.chars().filter(|c| c.is_ascii_alphanumeric());
+        letters.collect::<String>().to_ascii_lowercase()
+    };
+    let is_it = |name: &str| plain(name) == plain(attribute);
+    let members = event.data.as_ref().and_then(|data| data.as_object());
+    let mut members = members.into_iter().flat_map(|members| members.iter());
+    let inside = members.find_map(|(name, _)| {
+        let name = Data(name.clone()).as_str()?.to_owned();
+        is_it(&name).then_some(name)
+    });
+    if let Some(name) = inside {
+        return Some(format!(
+            "'{name}' is inside 'data', and has to be beside it, as an attribute of the event"
+        ));
+    }
+    let beside = event.attributes.keys().find(|name| is_it(name))?;
+    Some(format!("it has '{beside}' instead"))
 }
 
 /// The reason why a definition that consumes the event doesn't accept it.
@@ -149,8 +253,9 @@ fn refused(
         .collect();
     if !missing.is_empty() {
         let missing = missing.join("', '");
+        let near = nearest_name(event, &consumed.filter);
         return format!(
-            "{id} correlates '{}' by '{missing}', which the event lacks",
+            "{id} correlates '{}' by '{missing}', which the event lacks{near}",
             consumed.name
         );
     }

@@ -8,7 +8,7 @@ use futures::future::join;
 use futures::stream;
 use swirl_model::event::Command;
 use swirl_model::time::Timestamp;
-use swirl_ports::OutboxEntry;
+use swirl_ports::{KeptDropped, KeptGroup, OutboxEntry};
 use swirl_runtime::{Effects, flush};
 
 use crate::pending::is_counted;
@@ -64,7 +64,26 @@ impl Service {
             self.store.runnable(room).await?
         };
         self.queue.push_late(late).await;
-        Ok(self.events.expire(self.clock.now()).await?)
+        for dropped in self.events.expire(self.clock.now()).await? {
+            let KeptDropped {
+                group,
+                events,
+                bytes,
+            } = dropped;
+            let (limit, of) = match &group {
+                None => ("retain_bytes", ""),
+                Some(KeptGroup::Workflow(workflow)) => ("retain_workflow_bytes", &**workflow),
+                Some(KeptGroup::Kind(kind)) => ("retain_type_bytes", &**kind),
+            };
+            tracing::warn!(
+                events,
+                bytes,
+                limit,
+                of,
+                "kept events that nobody had waited for were dropped to make room: oldest first"
+            );
+        }
+        Ok(())
     }
 
     /// Sweeps forever. The first sweep recovers the work that a crash left behind. Effects may have to wait for other

@@ -88,6 +88,11 @@ pub(crate) fn start_cause(hops: u32, parent: Option<&ParentLink>) -> StartCause 
 }
 
 impl Service {
+    /// The id of the instance that a request with this key starts, or has started.
+    pub(crate) fn started_with(&self, workflow: &str, key: &str) -> InstanceId {
+        self.derive(&["key", workflow, key])
+    }
+
     pub async fn start(&self, request: StartRequest) -> Result<Result<Started, Refused>, Error> {
         let resolved = self
             .registry
@@ -98,7 +103,7 @@ impl Service {
             Err(unknown) => return Ok(Err(unknown.into())),
         };
         let id = match &request.key {
-            Some(key) => self.derive(&["key", &request.workflow, key]),
+            Some(key) => self.started_with(&request.workflow, key),
             None => self.derive(&["request", &request.request]),
         };
         let new = NewInstance {
@@ -229,7 +234,10 @@ impl Service {
             first_turn: None,
         };
         let created = match turn {
-            Some(turn) => self.create_with_turn(new, turn, effects).await?,
+            Some(turn) => {
+                self.create_with_turn(definition, new, turn, effects)
+                    .await?
+            }
             None => {
                 let created = self.store.create(new).await?;
                 self.queue.push(vec![ScopeRef::root(id)]).await;
@@ -241,6 +249,7 @@ impl Service {
 
     async fn create_with_turn(
         &self,
+        definition: &Definition,
         new: NewRecords,
         mut turn: FirstTurn,
         effects: &mut Vec<OutboxEntry>,
@@ -253,7 +262,8 @@ impl Service {
         }
         let observed = self.observer.as_ref().map(|observer| {
             let follows = observer.follows(&header);
-            (observer, observed_of(&header, &turn, follows))
+            let has_tasks = definition.workflow.tasks.is_some();
+            (observer, observed_of(&header, &turn, has_tasks, follows))
         });
         let plain = NewRecords {
             header: new.header.clone(),

@@ -59,7 +59,7 @@ impl Service {
     }
 
     /// The running sub-workflows that an instance waits for.
-    pub(crate) async fn awaited_by(&self, instance: &Instance) -> Result<Vec<InstanceId>, Error> {
+    pub async fn awaited_by(&self, instance: &Instance) -> Result<Vec<InstanceId>, Error> {
         let mut found = Vec::new();
         for scope in self.store.scopes(&instance.header.id).await? {
             let Some(child) = awaited(&instance.header, &scope) else {

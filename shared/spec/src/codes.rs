@@ -17,6 +17,12 @@ impl Code {
     pub const fn as_str(self) -> &'static str {
         self.0
     }
+
+    /// What is wrong, without the details of a finding.
+    pub fn summary(self) -> &'static str {
+        let entry = TABLE.iter().find(|entry| entry.code == self);
+        entry.map_or(self.0, |entry| entry.summary)
+    }
 }
 
 impl fmt::Display for Code {
@@ -57,6 +63,7 @@ macro_rules! codes {
 codes! {
     ADDITIONAL_PROPERTY = "additional-property": "An additional property that looks like a typing error.";
     AMBIGUOUS_EDITION = "ambiguous-edition": "A document that fits several editions.";
+    ANY_EVENT = "any-event": "A task or schedule that takes every event.";
     BAD_ATTRIBUTE = "bad-attribute": "A name that no CloudEvents attribute can have.";
     BAD_BATCH_SIZE = "bad-batch-size": "'batchSize' is not a whole number above 1.";
     BAD_COUNT = "bad-count": "'numCompleted' is not a whole number from 1 to the number of branches.";
@@ -71,12 +78,14 @@ codes! {
     BAD_NUMBER = "bad-number": "A number that is out of range.";
     BAD_OPERATION = "bad-operation": "An operation in the wrong format for its function's type.";
     BAD_PATH = "bad-path": "An expression that must be a single path.";
+    BAD_PATTERN = "bad-pattern": "A regular expression that cannot be read.";
     BAD_RESOURCE = "bad-resource": "A referenced document that cannot be used.";
     BAD_RETENTION = "bad-retention": "A retention time that is not allowed.";
     BAD_SCHEMA = "bad-schema": "A JSON Schema that is not valid.";
     BAD_SEARCH_ATTRIBUTE = "bad-search-attribute": "An invalid search attribute.";
     BAD_SELECTION_SET = "bad-selection-set": "A selection set that GraphQL cannot read.";
     BAD_TIME_ZONE = "bad-time-zone": "An unknown time zone.";
+    BAD_URI = "bad-uri": "A URI template that cannot be read.";
     CALLBACK_WITHOUT_CORRELATION = "callback-without-correlation": "A callback's event without correlation.";
     COMPENSATION_END_IGNORED = "compensation-end-ignored": "An end in a compensating state.";
     COMPENSATION_RULE = "compensation-rule": "A breach of the rules for compensation.";
@@ -91,6 +100,7 @@ codes! {
     EDITION_NOT_SUPPORTED = "edition-not-supported": "An edition of the language that is not supported.";
     EMPTY_DOCUMENT = "empty-document": "The document is empty.";
     EMPTY_LIST = "empty-list": "A list that must have at least one entry.";
+    ENDLESS_RETRY = "endless-retry": "A retry with neither a delay nor a limit.";
     EVENT_KIND = "event-kind": "A consumed event where a produced one is needed, or the reverse.";
     EXCLUSIVE_PROPERTIES = "exclusive-properties": "Properties that exclude each other.";
     EXPRESSION_LANGUAGE = "expression-language": "An unknown expression language.";
@@ -100,6 +110,7 @@ codes! {
     FUNCTION_DOCUMENT = "function-document": "A document that describes a function is unavailable.";
     FUNCTION_INVALID = "function-invalid": "A function that cannot be called as its document describes it.";
     FUNCTION_TYPE_UNKNOWN = "function-type-unknown": "A function type that the language does not define.";
+    FUNCTION_WITHOUT_ADDRESS = "function-without-address": "A function for whose service nothing gives an address.";
     ID_NOT_CONSTANT = "id-not-constant": "An 'id' that is an expression.";
     IGNORED_PROPERTY = "ignored-property": "A property that has no effect at its place.";
     INTERVAL_WITHOUT_R = "interval-without-r": "A repeating interval lacks its 'R/'.";
@@ -112,9 +123,11 @@ codes! {
     MISLEADING_EDITION = "misleading-edition": "A version key that doesn't match the edition of the document.";
     MISSING_PROPERTY = "missing-property": "A required property is missing.";
     NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is not an expression function.";
+    NOT_CARRIED_OUT = "not-carried-out": "A part of DSL 1.0 that cannot be carried out yet.";
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
     NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, not a number, or too large.";
     OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";
+    RECURSIVE_FUNCTION = "recursive-function": "A function that calls itself.";
     RECURSIVE_SUBFLOW = "recursive-subflow": "A workflow that starts itself as its sub-workflow.";
     RESOURCE_NOT_FOUND = "resource-not-found": "A referenced document is unavailable.";
     RUN_BEFORE_RULE = "run-before-rule": "A breach of the rules for 'runBefore'.";
@@ -125,6 +138,7 @@ codes! {
     SEVERAL_DOCUMENTS = "several-documents": "A YAML file holds more than one document.";
     SWITCH_WITHOUT_DEFAULT = "switch-without-default": "A switch without 'defaultCondition'.";
     SYNTAX_ERROR = "syntax-error": "The text is neither JSON nor YAML.";
+    TASK_WITHOUT_NAME = "task-without-name": "An entry of a list that isn't one name with its content.";
     TOO_DEEP = "too-deep": "Lists and objects are nested too deeply.";
     TOO_MANY_VALUES = "too-many-values": "The document has too many values.";
     UNCLOSED_EXPRESSION = "unclosed-expression": "A '${' that is never closed.";
@@ -135,6 +149,7 @@ codes! {
     UNKNOWN_EVENT = "unknown-event": "A reference to an event that is not defined.";
     UNKNOWN_FUNCTION = "unknown-function": "A reference to a function that is not defined.";
     UNKNOWN_PROPERTY = "unknown-property": "A property that the edition does not define.";
+    UNKNOWN_REFERENCE = "unknown-reference": "A name that 'use' does not define.";
     UNKNOWN_RETRY = "unknown-retry": "A reference to a retry policy that does not exist.";
     UNKNOWN_SECRET = "unknown-secret": "A secret that the definition does not list.";
     UNKNOWN_STATE = "unknown-state": "A reference to a state that does not exist.";

@@ -30,10 +30,12 @@ pub enum Edition {
     V0_7,
     V0_8,
     V0_9,
+    /// DSL 1.0.
+    V1_0,
 }
 
 impl Edition {
-    pub const ALL: [Edition; 9] = [
+    pub const ALL: [Edition; 10] = [
         Edition::V0_1Early,
         Edition::V0_1,
         Edition::V0_1Release,
@@ -43,6 +45,7 @@ impl Edition {
         Edition::V0_7,
         Edition::V0_8,
         Edition::V0_9,
+        Edition::V1_0,
     ];
 
     /// The name of the edition.
@@ -57,6 +60,7 @@ impl Edition {
             Edition::V0_7 => "0.7",
             Edition::V0_8 => "0.8",
             Edition::V0_9 => "0.9",
+            Edition::V1_0 => "1.0",
         }
     }
 }
@@ -125,9 +129,16 @@ const LIKELY_WITH_SPEC_VERSION: [Edition; 9] = [
 /// The document states an edition that doesn't exist, and shows no other signs of its edition.
 pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
     if let Some(version) = root.get("document").and_then(|node| node.get(DSL)) {
-        return Err(UnknownEdition {
-            property: DSL,
-            version: version.raw().to_owned(),
+        return of_the_dsl(version.raw());
+    }
+    // A document of tasks that doesn't say its version.
+    let has_list = root.get("do").is_some_and(|node| node.items().is_some());
+    if has_list && root.get("states").is_none() {
+        return Ok(Detected {
+            edition: Edition::V1_0,
+            why: "it has 'do', and no 'states'".to_owned(),
+            also: Vec::new(),
+            misled_by: None,
         });
     }
     for property in VERSIONS {
@@ -161,6 +172,24 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
     Ok(by_shape(root))
 }
 
+/// The version of the DSL: all of 1.0 are one edition (docs/editions/1.0.md).
+fn of_the_dsl(version: &str) -> Result<Detected, UnknownEdition> {
+    let known = semver::Version::parse(version).ok();
+    let is_early = version.starts_with("1.0.0-alpha1");
+    match known.filter(|version| version.major == 1 && version.minor == 0 && !is_early) {
+        Some(_) => Ok(Detected {
+            edition: Edition::V1_0,
+            why: format!("'document.dsl' is '{version}'"),
+            also: Vec::new(),
+            misled_by: None,
+        }),
+        None => Err(UnknownEdition {
+            property: DSL,
+            version: version.to_owned(),
+        }),
+    }
+}
+
 /// Editions that differ so much that a document of one can't be mistaken for a document of another.
 fn generation(edition: Edition) -> u8 {
     match edition {
@@ -168,6 +197,7 @@ fn generation(edition: Edition) -> u8 {
         Edition::V0_1Release | Edition::Tasks => 1,
         Edition::V0_5 => 2,
         Edition::V0_6 | Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => 3,
+        Edition::V1_0 => 4,
     }
 }
 
@@ -215,9 +245,9 @@ fn against_version(
     let against = shape.found.iter();
     let against = against.filter(|(of, _)| speaks(of, edition, named)).count();
     let mut found = shape.found.iter();
+    // Only the draft has 'tasks'.
     let is_clear = generation(edition) != generation(named)
-        && against > 2
-        && !found.any(|(of, _)| speaks(of, named, edition));
+        && (shape.has_tasks || against > 2 && !found.any(|(of, _)| speaks(of, named, edition)));
     is_clear.then(|| Detected {
         edition,
         why: format!(
@@ -229,7 +259,7 @@ fn against_version(
     })
 }
 
-/// "0.1" was the name of four editions, documents of 0.9 often state 0.8, and some of 0.6 state 0.7
+/// "0.1" was the name of four editions, documents of 0.9 often state 0.8, some of 0.8 state 0.9, and some of 0.6 state 0.7
 /// (docs/language.md#decision-97).
 fn by_version_and_shape(
     shape: &Shape,
@@ -238,9 +268,14 @@ fn by_version_and_shape(
     named: Edition,
 ) -> Detected {
     let says = format!("'{property}' is '{version}'");
-    if let (Edition::V0_7, Some(why)) = (named, shape.of_0_6_for_certain()) {
+    let certain = match named {
+        Edition::V0_7 => shape.of_0_6_for_certain().map(|why| (Edition::V0_6, why)),
+        Edition::V0_9 => shape.of_0_8_for_certain().map(|why| (Edition::V0_8, why)),
+        _ => None,
+    };
+    if let Some((edition, why)) = certain {
         return Detected {
-            edition: Edition::V0_6,
+            edition,
             why: format!("{why}, though {says}"),
             also: Vec::new(),
             misled_by: Some(property),
@@ -344,17 +379,22 @@ fn reasons(root: &Node, shape: &Shape, edition: Edition, among: &[Edition]) -> S
 
 /// The signs that a document has.
 struct Shape {
-    /// It has tasks: only the draft with tasks has them.
+    /// It has tasks and no states: only the draft with tasks is like that.
     has_tasks: bool,
     /// A key is in kebab-case, as in the drafts of 2019 and in no other edition.
     has_kebab: bool,
     /// A name is one that 0.9 doesn't allow.
     has_free_names: bool,
+    /// It has an `id`, which 0.9 doesn't have.
+    has_id: bool,
     found: Vec<(&'static [Edition], String)>,
 }
 
 /// The prefixes of signs that are function types.
 const FUNCTION_TYPE: &str = "a function has 'type:";
+
+/// The sign of errors as before 0.9, which has an object there.
+const ERROR_LIST: &str = "its 'errors' is a list";
 
 /// Whether it is one of the two drafts in kebab-case.
 fn is_kebab(edition: &Edition) -> bool {
@@ -401,11 +441,12 @@ impl Shape {
             let of = &[Edition::V0_6, Edition::V0_7, Edition::V0_8, Edition::V0_9];
             found.push((of, "its expressions are in '${ }'".to_owned()));
         }
-        let has_tasks = root.get("tasks").is_some();
+        let has_tasks = root.get("tasks").is_some() && root.get("states").is_none();
         Shape {
             has_tasks,
             has_kebab,
             has_free_names: has_free_names(&facts),
+            has_id: root.get("id").is_some(),
             found,
         }
     }
@@ -422,6 +463,39 @@ impl Shape {
             "a state has 'type: subflow'",
         ];
         signs.into_iter().find(|why| has(why))
+    }
+
+    /// A sign that no document of 0.9 has, in a document without anything that only 0.9 has. Most signs need an `id`
+    /// next to them.
+    fn of_0_8_for_certain(&self) -> Option<&str> {
+        let is_of = |of: &[Edition], edition| of.contains(&edition);
+        let is_only_of_0_9 = |of: &[Edition]| is_of(of, Edition::V0_9) && !is_of(of, Edition::V0_8);
+        if self.found.iter().any(|(of, _)| is_only_of_0_9(of)) {
+            return None;
+        }
+        let list = self.found.iter().find(|(_, why)| why == ERROR_LIST);
+        if list.is_some() || !self.has_id {
+            return list.map(|(_, why)| why.as_str());
+        }
+        let mut found = self.found.iter();
+        let found = found.find(|(of, _)| is_of(of, Edition::V0_8) && !is_of(of, Edition::V0_9));
+        let names = "it has 'id', and names that 0.9 doesn't allow";
+        found
+            .map(|(_, why)| why.as_str())
+            .or(self.has_free_names.then_some(names))
+    }
+
+    /// Something that became another property in 0.5. Whatever else such a document has in common with 0.5, it isn't of
+    /// that edition, unless it has those other properties too.
+    fn is_before_0_5(&self) -> bool {
+        let has = |why: &&str| self.found.iter().any(|(_, found)| found == why);
+        let before = [
+            "a state has 'eventsActions'",
+            "a state has 'onError'",
+            "an event has 'correlationToken'",
+        ];
+        let since = ["a state has 'onEvents'", "a state has 'onErrors'"];
+        before.iter().any(has) && !since.iter().any(has)
     }
 
     fn score(&self, edition: Edition) -> usize {
@@ -449,6 +523,9 @@ impl Shape {
         }
         if among.contains(&Edition::Tasks) && !self.has_tasks {
             among.retain(|edition| *edition != Edition::Tasks);
+        }
+        if self.is_before_0_5() {
+            among.retain(|edition| *edition != Edition::V0_5);
         }
         // No other edition has 'tasks', whatever the case of its words.
         if among.contains(&Edition::Tasks) && self.has_tasks {

@@ -10,6 +10,7 @@ pub mod codes;
 pub mod diagnostic;
 pub mod edition;
 mod editions;
+pub mod files;
 pub mod graphql;
 pub mod migrate;
 mod options;

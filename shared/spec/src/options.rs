@@ -19,6 +19,8 @@ pub struct Options {
     pub workflows: Option<BTreeSet<String>>,
     /// The current time, if known. Schedules that are over by then are warnings.
     pub now: Option<Timestamp>,
+    /// A document on the web that can't be had is a warning. The reading can't be run then.
+    pub may_lack_documents: bool,
     /// The limits for the document, and for each document that it refers to.
     pub limits: Limits,
 }

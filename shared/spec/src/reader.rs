@@ -1,6 +1,6 @@
 //! Reads documents of any edition to the canonical workflow.
 
-use swirl_model::workflow::Workflow;
+use swirl_model::workflow::{ActionKind, AuthId, Workflow};
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
@@ -20,11 +20,15 @@ pub struct Reading {
     pub root: Option<Node>,
     /// `None` if there is any error among the diagnostics.
     pub workflow: Option<Workflow>,
+    /// The readable parts of a document with errors, so that its functions can be checked too.
+    pub partial: Option<Box<Workflow>>,
     /// The recognised edition, with the reason; `None` if the document has no tree.
     pub edition: Option<Detected>,
     pub diagnostics: Diagnostics,
     /// The documents that it refers to by URI, so that a deployment can be stored completely.
     pub resources_used: Vec<(String, Vec<u8>)>,
+    /// Documents that could not be had without their credentials, which are in the workflow or its readable parts.
+    pub guarded: Vec<(String, AuthId)>,
 }
 
 /// Reads a definition in JSON or YAML. All findings are reported, not only the first one.
@@ -34,17 +38,21 @@ pub fn read(document: &[u8], resources: &dyn Resources, options: &Options) -> Re
         return Reading {
             root: None,
             workflow: None,
+            partial: None,
             edition: None,
             diagnostics: parsed.diagnostics,
             resources_used: Vec::new(),
+            guarded: Vec::new(),
         };
     };
     let mut reading = read_node(root, resources, options);
     let mut diagnostics = parsed.diagnostics;
     diagnostics.extend(reading.diagnostics.into_vec());
     reading.diagnostics = diagnostics;
-    if reading.diagnostics.has_errors() {
-        reading.workflow = None;
+    if reading.diagnostics.has_errors()
+        && let Some(workflow) = reading.workflow.take()
+    {
+        reading.partial = Some(Box::new(workflow));
     }
     reading.root = parsed.root;
     reading
@@ -104,19 +112,36 @@ fn read_detected(
         Some(entry) => {
             let mut root = root.clone();
             ctx.leave_out_absent(&mut root);
+            ctx.read_flags(&mut root);
             (entry.read)(&mut ctx, &root);
             ctx.own_metadata(&root);
         }
         None => not_supported(&mut ctx, root),
     }
-    let workflow: Option<Workflow> = ctx.is_clean().then_some(ctx.workflow);
+    let is_clean = ctx.is_clean();
+    let (workflow, partial) = match is_clean {
+        true => (Some(ctx.workflow), None),
+        false => (None, Some(Box::new(readable(ctx.workflow)))),
+    };
     Reading {
         root: None,
         workflow,
+        partial,
         edition: Some(detected),
         diagnostics: ctx.diagnostics,
         resources_used: ctx.resources_used,
+        guarded: ctx.guarded,
     }
+}
+
+/// The parts of an unfinished workflow that its functions are checked with.
+fn readable(mut workflow: Workflow) -> Workflow {
+    let functions = workflow.functions.len();
+    workflow.actions.retain(|action| match &action.kind {
+        ActionKind::Call(call) => (call.function.0 as usize) < functions,
+        _ => false,
+    });
+    workflow
 }
 
 /// Warns if the stated version isn't the edition in which the document is written.
@@ -141,6 +166,7 @@ fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
 fn version_key(edition: Edition) -> (&'static str, &'static str) {
     let property = match edition {
         Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => "specVersion",
+        Edition::V1_0 => "dsl",
         Edition::V0_1 | Edition::V0_1Early => "schema-version",
         _ => "schemaVersion",
     };
@@ -162,7 +188,9 @@ fn ambiguous(ctx: &mut Ctx<'_>, root: &Node, detected: &Detected) {
     let hint = format!(
         "add '{property}: \"{version}\"' if that is right, else 'specVersion' with the right one"
     );
-    ctx.warn(root, codes::AMBIGUOUS_EDITION, message, hint);
+    // The names of the properties here are meant as they are.
+    let location = ctx.location(root);
+    ctx.warn_as_is(&location, codes::AMBIGUOUS_EDITION, message, hint);
 }
 
 fn alternatives(editions: &[Edition]) -> String {
@@ -201,16 +229,17 @@ fn unknown_edition(root: &Node, unknown: edition::UnknownEdition) -> Reading {
 
 /// docs/language.md#decision-97.
 fn of_the_dsl(root: &Node, unknown: &edition::UnknownEdition) -> Reading {
-    let place = root.get("document").unwrap_or(root);
-    let message = format!(
-        "the document is written in the DSL {}, the language that came after edition 0.9",
-        unknown.version
-    );
+    let document = root.get("document");
+    let place = document
+        .and_then(|node| node.get(edition::DSL))
+        .unwrap_or(root);
+    let message = format!("there is no DSL '{}' that can be read", unknown.version);
     let error = Diagnostic::error(codes::EDITION_NOT_SUPPORTED, relative(root, place), message);
-    refused(
-        None,
-        error.with_hint("write it in one of the editions 0.1 to 0.9"),
-    )
+    let hint = match unknown.version.starts_with("1.0.0-alpha1") {
+        true => "write 'dsl: 1.0.3', in which lists of tasks are lists",
+        false => "write 'dsl: 1.0.3'",
+    };
+    refused(None, error.with_hint(hint))
 }
 
 /// A Kubernetes custom resource whose `spec.flow` is the definition, in the form of SonataFlow's operator.
@@ -254,8 +283,10 @@ fn refused(edition: Option<Detected>, error: Diagnostic) -> Reading {
     Reading {
         root: None,
         workflow: None,
+        partial: None,
         edition,
         diagnostics,
         resources_used: Vec::new(),
+        guarded: Vec::new(),
     }
 }

@@ -7,8 +7,32 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::files;
+
 /// The URI of functions that are provided at deployment, for documents that refer to functions only by name.
 pub const FUNCTIONS_URI: &str = "swirl:functions";
+
+/// The same for all documents in the folder of a deployment.
+pub const FOLDER_FUNCTIONS_URI: &str = "swirl:functions-of-the-folder";
+
+/// The same for all documents of a namespace.
+pub const NAMESPACE_FUNCTIONS_URI: &str = "swirl:functions-of-the-namespace";
+
+/// The address of the operator's catalog of functions, for documents of DSL 1.0.
+pub const DEFAULT_CATALOG: &str = "swirl:catalog";
+
+/// Files with such functions, which are found beside a document or in the folder of a deployment.
+pub const FUNCTIONS_BESIDE: [&str; 3] = ["functions.yaml", "functions.yml", "functions.json"];
+
+/// Where such functions are looked up, in this order.
+pub(crate) const FUNCTIONS_URIS: [&str; 6] = [
+    FUNCTIONS_URI,
+    FUNCTIONS_BESIDE[0],
+    FUNCTIONS_BESIDE[1],
+    FUNCTIONS_BESIDE[2],
+    FOLDER_FUNCTIONS_URI,
+    NAMESPACE_FUNCTIONS_URI,
+];
 
 /// The source of referenced documents.
 pub trait Resources {
@@ -90,7 +114,8 @@ impl MapResources {
     }
 }
 
-fn plain_name(uri: &str) -> &str {
+/// A URI without the prefixes that make no difference: `file:`, `file://`, `classpath:`, `./`.
+pub fn plain_name(uri: &str) -> &str {
     let name = without_file(uri);
     name.strip_prefix("./").unwrap_or(name)
 }
@@ -188,15 +213,9 @@ impl Resources for FileResources {
                 });
             }
         }
-        // A pipe or device could block forever.
-        let file = std::fs::File::open(&real).map_err(unreadable)?;
-        if !file.metadata().map_err(unreadable)?.is_file() {
-            return Err(unreadable(std::io::Error::other("it is not a file")));
-        }
         let mut bytes = Vec::new();
-        let most = self.limit as u64 + 1;
-        file.take(most)
-            .read_to_end(&mut bytes)
+        files::open(&real)
+            .and_then(|file| file.take(self.limit as u64 + 1).read_to_end(&mut bytes))
             .map_err(unreadable)?;
         if bytes.len() > self.limit {
             return Err(ResourceError::TooLarge {
@@ -287,7 +306,7 @@ mod tests {
             ("../secret", "outside of the folder"),
             ("file:///etc/passwd", "outside of the folder"),
             ("none.json", "cannot be read from"),
-            (".", "it is not a file"),
+            (".", "it is a folder"),
             ("a%2", "percent escape"),
             ("https://example.org/a", "the scheme 'https'"),
         ] {

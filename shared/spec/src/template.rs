@@ -131,7 +131,7 @@ fn closing_of_jsonpath(text: &str) -> Option<usize> {
 }
 
 /// The offset of the `}` that closes a jq expression.
-fn closing(text: &str) -> Option<usize> {
+pub(crate) fn closing(text: &str) -> Option<usize> {
     /// The open constructs: braces and brackets of code, strings, and code inside `\( )` in a string.
     #[derive(PartialEq)]
     enum Open {

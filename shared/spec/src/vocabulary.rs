@@ -16,6 +16,22 @@ pub fn of_definition(edition: Edition) -> Vec<&'static str> {
     editions::of(edition).map_or_else(Vec::new, |entry| (entry.properties)())
 }
 
+/// The properties of a task of DSL 1.0 that doesn't say yet what it does.
+pub fn of_task() -> impl Iterator<Item = &'static str> {
+    editions::v1_0::of_task()
+}
+
+/// Whether an edition with states, or with tasks in their place, defines the property at the top. The drafts of 2019,
+/// whose names are in kebab-case, don't count.
+pub(crate) fn is_of_definition(name: &str) -> bool {
+    let editions = editions::EDITIONS.iter().filter(|entry| {
+        let drafts = [Edition::V0_1Early, Edition::V0_1];
+        !drafts.contains(&entry.edition) && entry.edition != Edition::V1_0
+    });
+    let mut all = editions.flat_map(|entry| (entry.properties)());
+    name == "execTimeout" || all.any(|known| known == name)
+}
+
 /// Names in some edition for properties that have another name in other editions. A reader may accept a name that it
 /// never suggests.
 pub fn of_other_editions() -> BTreeSet<&'static str> {

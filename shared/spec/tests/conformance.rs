@@ -98,7 +98,7 @@ fn differences(path: &Path) -> Vec<String> {
             if found.is_empty() {
                 differences.push("nothing was refused".to_owned());
             }
-            for row in rows {
+            for row in rows.iter().filter(|row| !by_function(row)) {
                 let text = |key: &str| row.get(key).and_then(Node::as_str);
                 let hit = found.iter().any(|(pointer, code, message)| {
                     text("path").is_none_or(|path| path == pointer)
@@ -134,6 +134,7 @@ fn scenarios_are_accepted_or_rejected_as_expected() {
         ("tests/conformance/0.7", 20),
         ("tests/conformance/0.8", 100),
         ("tests/conformance/0.9", 45),
+        ("tests/conformance/1.0", 60),
         ("examples", 10),
     ] {
         let (folder, all) = all_below(folder);
@@ -145,6 +146,14 @@ fn scenarios_are_accepted_or_rejected_as_expected() {
         );
         let mut wrong = Vec::new();
         for path in &all {
+            // Its functions are in a file beside it, which the runner finds.
+            if path.with_file_name("functions.yaml").exists() {
+                continue;
+            }
+            // The same for the default catalog.
+            if path.ends_with("functions/default-catalog.scenario.yaml") {
+                continue;
+            }
             let name = path.strip_prefix(&folder).unwrap().display();
             wrong.extend(
                 differences(path)

@@ -42,7 +42,7 @@ const EDITIONS: [(&str, usize, &str); 7] = [
 ];
 
 /// Contradictions in a specification: edition, section, code, pointer.
-const FAULTS: [(&str, &str, &str, &str); 15] = [
+const FAULTS: [(&str, &str, &str, &str); 13] = [
     // An omitted expression.
     (
         "0.1-release",
@@ -75,18 +75,6 @@ const FAULTS: [(&str, &str, &str, &str); 15] = [
     ("0.7", "Start Definition", "bad-interval", "/start/schedule"),
     ("0.8", "Start Definition", "bad-interval", "/start/schedule"),
     // It is under 'timeouts' since 0.7.
-    (
-        "0.7",
-        "Switch State",
-        "unknown-property",
-        "/states/0/eventTimeout",
-    ),
-    (
-        "0.8",
-        "Switch State",
-        "unknown-property",
-        "/states/0/eventTimeout",
-    ),
     (
         "0.9",
         "Action data filters",

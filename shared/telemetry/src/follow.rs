@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_model::event::HistoryEntry;
+use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeRef;
 use swirl_ports::InstanceQueries;
 use swirl_runtime::Observed;
@@ -51,6 +51,8 @@ impl Follower {
         let owner = Owner {
             header: &observed.header,
             scope: &observed.scope,
+            name: observed.name.as_deref(),
+            has_tasks: observed.has_tasks,
         };
         let Some(mut tracker) = self.take(&scope, observed, owner).await else {
             return Vec::new();
@@ -60,7 +62,7 @@ impl Follower {
             tracker.record(owner, entry, &observed.links, &mut spans);
         }
         if observed.ended {
-            tracker.finish(owner, &mut spans);
+            tracker.finish(owner, observed.at, &mut spans);
         }
         let rev = observed.rev + 1;
         self.keep(scope, Followed { tracker, rev });
@@ -104,6 +106,10 @@ impl Follower {
         let mut ended_before = Vec::new();
         for entry in before(&own, &observed.history) {
             tracker.record(owner, entry, &[], &mut ended_before);
+            // A branch that fails ends with that commit, and its spans were sent then.
+            if matches!(entry.event, Event::BranchFailed { .. }) {
+                tracker.finish(owner, entry.at, &mut ended_before);
+            }
         }
         Some(tracker)
     }

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
-use swirl_model::event::{HistoryEntry, Input};
+use swirl_model::event::{EventMatch, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::{BranchResult, Scope};
@@ -21,9 +21,9 @@ use swirl_ports::matching::Listeners;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Listening, Migrated, Migration,
-    NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Queue, Released,
-    Removed, Result, Store, Summary, Suspended, Whole,
+    InstanceRecords, Keep, KeptDropped, KeptHistory, KeyHolder, Lease, Listening, Migrated,
+    Migration, NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Queue,
+    Released, Removed, Result, Store, Summary, Suspended, Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -144,6 +144,11 @@ impl ExecutionStore for Measured<dyn Store> {
             self.metrics.conflict(Conflict::Lost);
         }
         released
+    }
+
+    async fn reclaim(&self, scope: &ScopeRef, input: &str) -> Result<bool> {
+        self.redis("reclaim", self.inner.reclaim(scope, input))
+            .await
     }
 
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
@@ -333,8 +338,17 @@ impl EventLog for Measured<dyn EventLog> {
             .await
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
-        self.redis("expire", self.inner.expire(now)).await
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
+        let dropped = self.redis("expire", self.inner.expire(now)).await?;
+        for one in &dropped {
+            self.metrics.dropped_kept(one);
+        }
+        Ok(dropped)
+    }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        let forget = self.inner.forget_unconsumed(workflow, consumed);
+        self.redis("forget_unconsumed", forget).await
     }
 }
 

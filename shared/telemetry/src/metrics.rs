@@ -7,11 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use opentelemetry::KeyValue;
-use opentelemetry::metrics::{Counter, Histogram, Meter, MeterProvider};
+use opentelemetry::metrics::{AsyncInstrument, Counter, Histogram, Meter, MeterProvider};
 use opentelemetry_sdk::metrics::SdkMeterProvider;
 use prometheus::{Encoder, Registry, TextEncoder};
 use swirl_model::event::Event;
 use swirl_model::instance::Status;
+use swirl_ports::{KeptDropped, KeptGroup};
 use swirl_runtime::{CallOutcome, Called, Observed};
 
 use crate::export::{self, Error, Settings};
@@ -49,6 +50,7 @@ pub struct Metrics {
     refused: Counter<u64>,
     calls: Histogram<f64>,
     conflicts: Counter<u64>,
+    dropped_kept: Counter<u64>,
     timers: Histogram<f64>,
     redis: Histogram<f64>,
     nats: Histogram<f64>,
@@ -112,6 +114,10 @@ impl Metrics {
                 "swirl.lease.conflicts",
                 "Scopes that another process held or took over.",
             ),
+            dropped_kept: counter(
+                "swirl.events.kept.dropped",
+                "Events that were kept for instances that wait later, and dropped to make room, by limit.",
+            ),
             timers: seconds(
                 "swirl.timer.lateness",
                 "The time from when a timer was due until it was fired.",
@@ -171,6 +177,27 @@ impl Metrics {
         what.register(&self.meter, read);
     }
 
+    /// As [`Metrics::watch`], for the events from outside by type and outcome. Their types must be bounded in number.
+    pub fn watch_events<R>(&self, read: R)
+    where
+        R: Fn() -> Vec<(String, &'static str, u64)> + Send + Sync + 'static,
+    {
+        let counter = self.meter.u64_observable_counter("swirl.events");
+        let counter =
+            counter.with_description("Events that came over NATS or HTTP, by type and outcome.");
+        let observe = move |observer: &dyn AsyncInstrument<u64>| {
+            for (kind, outcome, count) in read() {
+                let kind = KeyValue::new("cloudevents.event_type", kind);
+                observer.observe(
+                    count,
+                    &[kind, KeyValue::new("swirl.event.outcome", outcome)],
+                );
+            }
+        };
+        // The meter keeps registered instruments.
+        counter.with_callback(observe).build();
+    }
+
     /// Records an operation on NATS that succeeded or failed.
     pub fn nats(&self, operation: &'static str, took: Duration, failed: bool) {
         let name = KeyValue::new("messaging.operation.name", operation);
@@ -218,7 +245,7 @@ impl Metrics {
         }
         for entry in &observed.history {
             match &entry.event {
-                Event::InstanceStarted => self.started.add(1, &[workflow()]),
+                Event::InstanceStarted { .. } => self.started.add(1, &[workflow()]),
                 Event::Ended { status, .. } => {
                     let status = Status::from(*status).as_str();
                     let attributes = [workflow(), KeyValue::new("swirl.instance.status", status)];
@@ -230,6 +257,16 @@ impl Metrics {
                 _ => {}
             }
         }
+    }
+
+    pub(crate) fn dropped_kept(&self, dropped: &KeptDropped) {
+        let limit = match &dropped.group {
+            None => "all",
+            Some(KeptGroup::Workflow(_)) => "workflow",
+            Some(KeptGroup::Kind(_)) => "type",
+        };
+        let limit = KeyValue::new("swirl.limit", limit);
+        self.dropped_kept.add(dropped.events, &[limit]);
     }
 
     pub(crate) fn refused(&self) {

@@ -10,10 +10,11 @@ use std::time::Instant;
 use async_trait::async_trait;
 use opentelemetry::Value;
 use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_ports::matching::Listeners;
-use swirl_ports::{EventLog, Ingested, Listening, Result};
+use swirl_ports::{EventLog, Ingested, KeptDropped, Listening, Result};
 
 use crate::Telemetry;
 use crate::ids;
@@ -60,8 +61,12 @@ impl EventLog for Traced {
         self.inner.acknowledge(event, at).await
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
         self.inner.expire(now).await
+    }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        self.inner.forget_unconsumed(workflow, consumed).await
     }
 }
 

@@ -12,6 +12,7 @@ use swirl_model::ids::ScopeId;
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
+use swirl_model::workflow::StateId;
 
 use crate::ids::{self, Part};
 use crate::span::{Span, SpanRole};
@@ -31,14 +32,21 @@ pub struct Tracker {
     ends: u32,
     states: u32,
     events: u32,
-    state: Option<Open>,
+    /// The states that are open: of tasks those around the current one, too, the innermost last.
+    open: Vec<OpenState>,
     action: Option<Open>,
-    forks: Vec<(u32, Open)>,
-    /// The state in which an operator's retry continues.
-    left: Option<String>,
+    forks: Vec<Fork>,
+    /// The states in which an operator's retry continues, the innermost last.
+    left: Vec<(StateId, String)>,
     error: Option<String>,
-    /// The error of the last action that failed in the state.
+    /// The last error in the state: of an action, or one that was handled.
     failed: Option<String>,
+}
+
+#[derive(Debug)]
+struct OpenState {
+    state: StateId,
+    open: Open,
 }
 
 #[derive(Debug)]
@@ -50,11 +58,22 @@ struct Open {
     notes: Vec<(Timestamp, Cow<'static, str>)>,
 }
 
+/// A fork that may go on: a fork that has its branches in batches is joined after each of them.
+#[derive(Debug)]
+struct Fork {
+    open: Open,
+    number: u32,
+    joined: Option<Timestamp>,
+}
+
 /// The owner of a history: the instance and the scope.
 #[derive(Debug, Clone, Copy)]
 pub struct Owner<'a> {
     pub header: &'a Header,
     pub scope: &'a ScopeId,
+    /// The name of the branch, if it is one.
+    pub name: Option<&'a str>,
+    pub has_tasks: bool,
 }
 
 impl Owner<'_> {
@@ -75,12 +94,20 @@ impl Tracker {
         let at = entry.at;
         self.from.get_or_insert(at);
         match &entry.event {
-            Event::InstanceStarted => out.push(self.start(owner, at)),
-            Event::StateEntered { name, .. } => self.enter(owner, name, at),
-            Event::StateLeft { failed, .. } => {
+            Event::InstanceStarted { .. } => out.push(self.start(owner, at)),
+            Event::StateEntered { state, name, .. } => self.enter(owner, *state, name, at),
+            Event::StateLeft { state, failed, .. } => {
                 let known = self.failed.take();
                 let error = failed.then(|| known.unwrap_or_else(|| OTHER.to_owned()));
-                self.leave(owner, at, error.as_deref(), out);
+                let mut depth = self.open.iter().rposition(|open| open.state == *state);
+                if !owner.has_tasks {
+                    depth = Some(0);
+                }
+                match depth {
+                    Some(depth) => self.leave(owner, at, error.as_deref(), depth, out),
+                    // It failed with its instance, and isn't retried.
+                    None => self.left.retain(|(known, _)| known != state),
+                }
             }
             Event::ActionStarted {
                 action,
@@ -125,9 +152,18 @@ impl Tracker {
                 let mut open = Open::new(owner.id(Part::Numbered(*fork)), "fork", at);
                 let branches = ("swirl.fork.branches", i64::from(*branches).into());
                 open.attributes.push(branches);
-                self.forks.push((*fork, open));
+                self.forks.push(Fork {
+                    open,
+                    number: *fork,
+                    joined: None,
+                });
             }
-            Event::Joined { fork, .. } => self.end_forks(owner, Some(*fork), at, out),
+            Event::Joined { fork, .. } => {
+                let joined = self.forks.iter_mut().find(|one| one.number == *fork);
+                if let Some(joined) = joined {
+                    joined.joined = Some(at);
+                }
+            }
             Event::Retried => self.reopen(owner, at),
             Event::BranchFailed { error } => self.error = Some(error.name.to_string()),
             Event::Ended { status, error } => {
@@ -137,16 +173,23 @@ impl Tracker {
                 }
                 self.end(owner, at, Some(*status), out);
             }
-            other => self.note(at, other),
+            other => self.note(at, other, out),
         }
         self.last = at;
     }
 
-    /// Ends the spans of a branch, whose history has no entry for its end.
-    pub fn finish(&mut self, owner: Owner<'_>, out: &mut Vec<Span>) {
-        if !owner.scope.is_root() {
-            self.end(owner, self.last, None, out);
+    /// Ends the spans of a branch, whose history has no entry for its end. `at`: when it ended, if it has no entry at
+    /// all. A branch that has ended is reported once more when it is removed.
+    pub fn finish(&mut self, owner: Owner<'_>, at: Timestamp, out: &mut Vec<Span>) {
+        if owner.scope.is_root() || self.ends > 0 && self.from.is_none() {
+            return;
         }
+        let at = match self.from {
+            Some(_) => self.last,
+            None => at,
+        };
+        self.end(owner, at, None, out);
+        self.from = None;
     }
 
     /// Whether an entry ends a span.
@@ -159,7 +202,6 @@ impl Tracker {
                 | ActionFailed { .. }
                 | EventConsumed { .. }
                 | EventProduced { .. }
-                | Joined { .. }
                 | Ended { .. }
         )
     }
@@ -178,46 +220,66 @@ impl Tracker {
         }
     }
 
-    fn enter(&mut self, owner: Owner<'_>, name: &str, at: Timestamp) {
+    fn enter(&mut self, owner: Owner<'_>, state: StateId, name: &str, at: Timestamp) {
+        if !owner.has_tasks {
+            self.open.clear();
+            self.left = vec![(state, name.to_owned())];
+        }
         let id = owner.id(Part::State(self.states));
         self.states += 1;
         self.failed = None;
-        self.state = Some(Open::new(id, name, at));
-        self.left = Some(name.to_owned());
+        let open = Open::new(id, name, at);
+        self.open.push(OpenState { state, open });
     }
 
     fn reopen(&mut self, owner: Owner<'_>, at: Timestamp) {
-        if self.state.is_none()
-            && let Some(name) = self.left.take()
-        {
-            self.enter(owner, &name, at);
+        if self.open.is_empty() {
+            for (state, name) in std::mem::take(&mut self.left) {
+                self.enter(owner, state, &name, at);
+            }
         }
         self.error = None;
         self.from = Some(at);
     }
 
-    fn note(&mut self, at: Timestamp, event: &Event) {
+    fn note(&mut self, at: Timestamp, event: &Event, out: &mut [Span]) {
         let note: Cow<'static, str> = match event {
             Event::TimedOut { .. } => "timed out".into(),
-            Event::ErrorHandled { error } => format!("handled {}", error.name).into(),
+            Event::ErrorHandled { error, .. } => {
+                name_errors(&error.name, out);
+                // If the state is left by the error, that follows.
+                self.failed = Some(error.name.to_string());
+                format!("handled {}", error.name).into()
+            }
             Event::Compensating { .. } => "compensating".into(),
             Event::Compensated => "compensated".into(),
             Event::ActionSkipped { action, .. } => format!("skipped {action}").into(),
             _ => return,
         };
-        if let Some(state) = &mut self.state
-            && state.notes.len() < NOTES_MAX
+        if let Some(OpenState { open, .. }) = self.open.last_mut()
+            && open.notes.len() < NOTES_MAX
         {
-            state.notes.push((at, note));
+            open.notes.push((at, note));
         }
     }
 
-    fn leave(&mut self, owner: Owner<'_>, at: Timestamp, error: Option<&str>, out: &mut Vec<Span>) {
+    /// Ends the states from this depth on, the innermost first.
+    fn leave(
+        &mut self,
+        owner: Owner<'_>,
+        at: Timestamp,
+        error: Option<&str>,
+        depth: usize,
+        out: &mut Vec<Span>,
+    ) {
         self.end_action(owner, at, error, out);
-        self.end_forks(owner, None, at, out);
-        if let Some(open) = self.state.take() {
-            let name = format!("state {}", open.name);
-            let mut span = open.close(self.scope_id(owner), name, at);
+        self.end_forks(owner, at, error, out);
+        let word = if owner.has_tasks { "task" } else { "state" };
+        while self.open.len() > depth
+            && let Some(OpenState { open, .. }) = self.open.pop()
+        {
+            let name = format!("{word} {}", open.name);
+            let mut span = open.close(self.innermost(owner), name, at);
             span.error = error.map(str::to_owned);
             out.push(span);
         }
@@ -238,17 +300,19 @@ impl Tracker {
         }
     }
 
+    /// Ends the forks of a state that is left: when they were joined last, or now if they have failed.
     fn end_forks(
         &mut self,
         owner: Owner<'_>,
-        fork: Option<u32>,
         at: Timestamp,
+        error: Option<&str>,
         out: &mut Vec<Span>,
     ) {
-        let over = |(one, _): &mut (u32, Open)| fork.is_none_or(|fork| *one == fork);
-        let forks: Vec<_> = self.forks.extract_if(.., over).collect();
-        for (_, open) in forks {
-            out.push(open.close(self.innermost(owner), "fork".to_owned(), at));
+        for Fork { open, joined, .. } in std::mem::take(&mut self.forks) {
+            let to = joined.filter(|_| error.is_none()).unwrap_or(at);
+            let mut span = open.close(self.innermost(owner), "fork".to_owned(), to);
+            span.error = error.map(str::to_owned);
+            out.push(span);
         }
     }
 
@@ -260,7 +324,15 @@ impl Tracker {
         out: &mut Vec<Span>,
     ) {
         let error = self.error.take();
-        self.leave(owner, at, error.as_deref(), out);
+        if let Some(error) = &error {
+            name_errors(error, out);
+        }
+        let open = self.open.iter();
+        let open = open.map(|it| (it.state, it.open.name.clone())).collect();
+        self.leave(owner, at, error.as_deref(), 0, out);
+        if owner.has_tasks {
+            self.left = open;
+        }
         let (header, scope) = (owner.header, owner.scope);
         let mut span = Span {
             from: self.from.unwrap_or(at),
@@ -278,7 +350,10 @@ impl Tracker {
         } else {
             span.id = self.scope_id(owner);
             span.parent = ids::parent(header, scope);
-            "branch".clone_into(&mut span.name);
+            span.name = match owner.name {
+                Some(name) => format!("branch {name}"),
+                None => "branch".to_owned(),
+            };
         }
         if let Some(status) = status {
             let status = swirl_model::instance::Status::from(status).as_str();
@@ -298,7 +373,8 @@ impl Tracker {
     }
 
     fn innermost(&self, owner: Owner<'_>) -> u64 {
-        let open = self.action.as_ref().or(self.state.as_ref());
+        let state = self.open.last().map(|it| &it.open);
+        let open = self.action.as_ref().or(state);
         open.map_or_else(|| self.scope_id(owner), |open| open.id)
     }
 
@@ -319,6 +395,14 @@ impl Tracker {
             to,
             ..Span::default()
         }
+    }
+}
+
+/// Names the error of the states that were left by it before the history said what it is.
+fn name_errors(name: &str, out: &mut [Span]) {
+    let unknown = |span: &&mut Span| span.error.as_deref() == Some(OTHER);
+    for span in out.iter_mut().filter(unknown) {
+        span.error = Some(name.to_owned());
     }
 }
 

@@ -8,17 +8,22 @@ use async_trait::async_trait;
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
+use swirl_model::workflow::Function;
 use swirl_model::{CloudEvent, Data};
+use swirl_ports::call::CallAuth;
 use swirl_runtime::{Effects, Error};
 
 /// A function call as it began.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Call {
     pub instance: InstanceId,
     pub function: String,
     pub arguments: Data,
     pub key: String,
     pub at: Timestamp,
+    /// The function, and the credentials of the call.
+    pub of: Arc<Function>,
+    pub auth: Option<CallAuth>,
 }
 
 #[derive(Debug, Default)]

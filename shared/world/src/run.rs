@@ -10,6 +10,7 @@ use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
 use swirl_embedded::Embedded;
 use swirl_engine::Sizes;
+use swirl_model::instance::Header;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{
@@ -45,14 +46,41 @@ pub enum Act {
 pub enum Which {
     /// Counted in the order of start, sub-workflows left out (docs/language.md#decision-72).
     Index(usize),
-    Id(String),
+    /// Its id, its key or the key that it was started with; of several instances with the key the last one
+    /// (docs/language.md#decision-108).
+    Name(String),
+}
+
+impl Which {
+    /// Finds it among all instances, which are in the order of their start.
+    pub fn find<'a>(&self, all: &'a [Summary]) -> Option<&'a Summary> {
+        match self {
+            Which::Index(index) => {
+                let mut roots = all.iter().filter(|one| one.header.parent.is_none());
+                roots.nth(*index)
+            }
+            Which::Name(name) => {
+                let by_id = all.iter().find(|one| one.header.id.as_str() == name);
+                by_id.or_else(|| all.iter().rfind(|one| has_key(&one.header, name)))
+            }
+        }
+    }
+}
+
+/// Whether an instance has this key, alone or after its workflow and a slash, or was started with it.
+fn has_key(header: &Header, name: &str) -> bool {
+    let key = header.instance_key.as_deref();
+    let rest = name.strip_prefix(&*header.definition.workflow);
+    let of_workflow = rest.and_then(|rest| rest.strip_prefix('/'));
+    header.key.as_deref() == Some(name)
+        || key.is_some_and(|key| key == name || of_workflow == Some(key))
 }
 
 impl std::fmt::Display for Which {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Which::Index(index) => write!(f, "{index}"),
-            Which::Id(id) => write!(f, "'{id}'"),
+            Which::Name(name) => write!(f, "'{name}'"),
         }
     }
 }
@@ -139,6 +167,8 @@ impl FunctionCaller for MockCaller {
             arguments: request.arguments.clone(),
             key: request.key.clone(),
             at: self.clock.now(),
+            of: request.function.clone(),
+            auth: request.auth.clone(),
         };
         let mock = (self.answer)(&request);
         if let Some(recorder) = self.recorder.get() {
@@ -374,17 +404,9 @@ impl World {
                 which,
                 action,
             } => {
-                let which = match which {
-                    Which::Id(name) => Which::Id(self.wait(service.called(&name))?.to_string()),
-                    index => index,
-                };
                 let all = self.instances()?;
-                let roots = all.iter().filter(|one| one.header.parent.is_none());
-                let found = match &which {
-                    Which::Index(index) => roots.clone().nth(*index),
-                    Which::Id(id) => all.iter().find(|one| one.header.id.as_str() == id),
-                };
-                let Some(found) = found else {
+                let Some(found) = which.find(&all) else {
+                    let roots = all.iter().filter(|one| one.header.parent.is_none());
                     let count = roots.count();
                     return Err(WorldError::NoInstance { name, which, count });
                 };

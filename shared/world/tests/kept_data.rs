@@ -19,8 +19,22 @@ states:
   - {name: Call, type: operation, actions: [{functionRef: {refName: call, arguments: {a: 1}}}], end: true}
 "#;
 
-/// The data in the history of an instance, in a world that would keep all or none of it.
+const TASKS: &str = r#"
+document:
+  dsl: 1.0.3
+  namespace: shop
+  name: call
+  version: 1.0.0
+  metadata: {swirl: {history: {data: WORD}, retention: {completed: PT1H}}}
+do: [{call: {call: http, with: {method: get, endpoint: 'https://shop.example.com/orders'}}}]
+"#;
+
 fn kept(word: &str, all: bool) -> Vec<String> {
+    kept_of(DOCUMENT, "call", word, all)
+}
+
+/// The data in the history of an instance, in a world that would keep all or none of it.
+fn kept_of(document: &str, workflow: &str, word: &str, all: bool) -> Vec<String> {
     let answer = |_: &CallRequest| Mock::Answer {
         after_ms: 10,
         result: Ok(data!({"b": 7})),
@@ -29,7 +43,7 @@ fn kept(word: &str, all: bool) -> Vec<String> {
     let make = if all { World::recording } else { World::new };
     let (lower, answer) = (Box::new(unknown), Box::new(answer));
     let mut world = make(Timestamp(0), lower, answer, Data::NULL);
-    let document = DOCUMENT.replace("WORD", word);
+    let document = document.replace("WORD", word);
     let none = MapResources::default();
     let reading = swirl_spec::read(document.as_bytes(), &none, &Default::default());
     let deployment = Deployment {
@@ -43,7 +57,7 @@ fn kept(word: &str, all: bool) -> Vec<String> {
         .wait(async move { service.deploy(deployment).await })
         .unwrap();
     let start = StartRequest {
-        workflow: "call".to_owned(),
+        workflow: workflow.to_owned(),
         input: Data::object(),
         request: "start".to_owned(),
         ..StartRequest::default()
@@ -75,4 +89,16 @@ fn a_definition_says_which_data_is_kept() {
     assert!(kept("errors", false).is_empty());
     // A recording needs all of it.
     assert_eq!(kept("none", true), all);
+}
+
+#[test]
+fn so_does_a_document_of_tasks() {
+    let kept = |word| kept_of(TASKS, "shop.call", word, false);
+    let all = kept("all");
+    let has = |part: &str| all.iter().any(|data| data.contains(part));
+    assert!(has(r#""result":{"b":7}"#), "{all:?}");
+    assert!(has("https://shop.example.com/orders"), "{all:?}");
+    for word in ["errors", "none"] {
+        assert_eq!(kept(word), [""; 0], "{word}");
+    }
 }

@@ -124,6 +124,27 @@ impl Api {
         }
     }
 
+    /// All instances of a workflow, as the listing shows them.
+    pub async fn instances(&self, workflow: &str) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        let mut from = String::new();
+        loop {
+            let path = format!("/api/v1/instances?workflow={workflow}&limit=100{from}");
+            let (status, mut answer) = self
+                .request(|http, server| http.get(format!("{server}{path}")))
+                .await?;
+            if !status.is_success() {
+                bail!("the instances of {workflow}: {answer:#}");
+            }
+            let page = answer["instances"].as_array_mut().map(std::mem::take);
+            all.extend(page.unwrap_or_default());
+            match answer["next"].as_str() {
+                Some(next) => from = format!("&after={next}"),
+                None => return Ok(all),
+            }
+        }
+    }
+
     /// The status of a deployment, whether it was accepted or not.
     pub async fn try_deploy(&self, definition: &Value) -> Result<u16> {
         let body = definition.to_string();
@@ -145,6 +166,20 @@ impl Api {
 
     pub async fn try_event(&self, event: &Value) -> bool {
         self.try_post("api/v1/events", event.to_string()).await
+    }
+
+    /// Tries once to read this, and returns the number of bytes.
+    pub async fn try_get(&self, path: &str) -> Option<usize> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let server = &self.servers[number % self.servers.len()];
+        let answer = self
+            .http
+            .get(format!("{server}/{path}"))
+            .send()
+            .await
+            .ok()?;
+        let answer = answer.error_for_status().ok()?;
+        Some(answer.bytes().await.ok()?.len())
     }
 
     async fn try_post(&self, path: &str, body: String) -> bool {

@@ -12,12 +12,16 @@ use crate::instance::{Calls, Planned};
 use crate::memory::Memory;
 use crate::run::Options;
 use crate::service::Seen;
+use crate::tasks::TICK_MS;
 
 const DIFFERENCES_SHOWN: usize = 50;
 /// The factor by which an instance may be slower beside hostile ones, and the minimum time that it is compared with (in
 /// milliseconds).
 const SLOWER_MAX: i64 = 10;
 const TOOK_MIN: i64 = 1_000;
+/// Instants that a schedule misses, while nothing can be stored, are caught up once. So not each of them has an instance,
+/// but one of so many.
+const TICKS_MISSED: i64 = 4;
 
 /// Events of `type` `chaos.done`, with their ids and data.
 #[derive(Debug, Default)]
@@ -60,6 +64,8 @@ pub struct Report {
     /// Calls that were repeated with the same key.
     pub repeated: usize,
     pub produced: usize,
+    /// The instances that a schedule has started.
+    pub ticks: usize,
     /// Produced events that were not received because NATS lost its streams.
     pub unseen: usize,
     pub requests_failed: usize,
@@ -94,6 +100,7 @@ impl Report {
             ("calls", self.calls.to_string()),
             ("calls made again", self.repeated.to_string()),
             ("produced events", self.produced.to_string()),
+            ("started by a schedule", self.ticks.to_string()),
             ("lost with NATS's streams", self.unseen.to_string()),
             ("requests again", self.requests_failed.to_string()),
             ("differences", self.differences.len().to_string()),
@@ -171,6 +178,36 @@ impl Report {
         self.events(all, produced, is_wiped);
     }
 
+    /// Checks the instances that a schedule has started: at most one for each instant, and all completed. The last one may
+    /// be under way.
+    pub fn ticks(&mut self, ticks: &[Value], lasted: Duration) {
+        let mut instants = BTreeSet::new();
+        let newest = ticks
+            .iter()
+            .filter_map(|tick| tick["scheduledAt"].as_str())
+            .max();
+        for tick in ticks {
+            let at = tick["scheduledAt"].as_str().unwrap_or_default();
+            if !instants.insert(at) {
+                self.note(format!("the schedule started two instances for {at}"));
+            }
+            if tick["status"] != "completed" && Some(at) != newest {
+                self.note(format!(
+                    "the instance of the schedule for {at} is {}",
+                    tick["status"]
+                ));
+            }
+        }
+        self.ticks = instants.len();
+        let due = lasted.as_millis() as i64 / TICK_MS;
+        if (instants.len() as i64) < due / TICKS_MISSED {
+            self.note(format!(
+                "the schedule started {} instances, and {due} were due",
+                instants.len()
+            ));
+        }
+    }
+
     fn time(&mut self, ended: &Ended) {
         let at = ended.view["endedAt"].as_str();
         if let Some(Ok(at)) = at.map(Timestamp::parse) {
@@ -225,7 +262,7 @@ impl Report {
         }
     }
 
-    /// Each state of the root path is entered and left once, and the instance ends once.
+    /// Each state of the root path is entered as often as planned, and the instance ends once.
     fn history(&mut self, ended: &Ended) {
         let name = ended.planned.id();
         let mut entered: BTreeMap<&str, i64> = BTreeMap::new();
@@ -242,7 +279,7 @@ impl Report {
             self.note(format!("{name}: its history has {ends} ends"));
         }
         for (state, count) in entered {
-            if count != 1 {
+            if count != ended.planned.entered(state) {
                 self.note(format!("{name}: {state} was entered {count} times"));
             }
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use swirl_servers::{NatsServer, RedisServer};
+use swirl_servers::{NatsServer, RedisCluster, RedisServer};
 use tempfile::TempDir;
 
 use crate::processes::{Process, Role};
@@ -12,6 +12,8 @@ use crate::processes::{Process, Role};
 pub struct Cluster {
     pub processes: Vec<Process>,
     pub redis: RedisServer,
+    /// Used instead, if it is there.
+    pub redis_cluster: Option<RedisCluster>,
     pub nats: NatsServer,
     // Last, because it contains the processes' logs.
     _folder: TempDir,
@@ -30,8 +32,33 @@ impl Cluster {
         Cluster::start_with(binary, workers, coordinators, lease, skewed, &[])
     }
 
+    /// As [`start_with`](Cluster::start_with), on a Redis Cluster of three masters with a replica each.
+    pub fn start_on_redis_cluster(
+        binary: &Path,
+        workers: usize,
+        coordinators: usize,
+        lease: Duration,
+        skewed: bool,
+        flags: &[String],
+    ) -> Result<Cluster> {
+        let redis = Some(RedisCluster::with_replicas(3)?);
+        Cluster::start_on(redis, binary, workers, coordinators, lease, skewed, flags)
+    }
+
     /// As [`start`](Cluster::start), with additional flags for each process.
     pub fn start_with(
+        binary: &Path,
+        workers: usize,
+        coordinators: usize,
+        lease: Duration,
+        skewed: bool,
+        flags: &[String],
+    ) -> Result<Cluster> {
+        Cluster::start_on(None, binary, workers, coordinators, lease, skewed, flags)
+    }
+
+    fn start_on(
+        redis_cluster: Option<RedisCluster>,
         binary: &Path,
         workers: usize,
         coordinators: usize,
@@ -51,11 +78,15 @@ impl Cluster {
             let mut process = Process::new(role, number, binary, folder.path(), servers, lease)?;
             process.ahead = skewed && number == 0;
             process.flags = flags.to_vec();
+            process.nodes = redis_cluster
+                .as_ref()
+                .map_or(Vec::new(), RedisCluster::urls);
             processes.push(process);
         }
         let mut cluster = Cluster {
             processes,
             redis,
+            redis_cluster,
             nats,
             _folder: folder,
         };

@@ -1,11 +1,17 @@
 //! The workflows of the mix: calls with retries, fan-out, branches with sub-workflows and sleeps, callbacks with
-//! correlated events, compensation, waits for events, and states that need only data.
+//! correlated events, compensation, waits for events, states that need only data. The documents of DSL 1.0 are in
+//! `tasks`.
+
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-/// All definitions, sub-workflows first.
-pub fn all() -> Vec<Value> {
-    vec![
+use crate::tasks;
+
+/// All definitions, sub-workflows first. `service`: the address of the service that they call.
+pub fn all(service: SocketAddr) -> Vec<Value> {
+    let own = vec![
+        tasks::part(service),
         child(),
         chain(),
         fan(),
@@ -14,7 +20,24 @@ pub fn all() -> Vec<Value> {
         saga(),
         pure(),
         hear(),
-    ]
+        old(),
+    ];
+    own.into_iter().chain(tasks::all(service)).collect()
+}
+
+/// A document of DSL 1.0 runs it, and it runs another one.
+fn old() -> Value {
+    let mut old = definition(
+        "old",
+        "Both",
+        json!([
+            {"name": "Both", "type": "operation", "actions": [action("old", "old"), {
+                "subFlowRef": "chaos.part", "actionDataFilter": {"toStateData": "${ .part }"},
+            }], "stateDataFilter": {"output": "${ {old, part} }"}, "end": true},
+        ]),
+    );
+    old["id"] = json!("chaos.old");
+    old
 }
 
 fn definition(id: &str, start: &str, states: Value) -> Value {

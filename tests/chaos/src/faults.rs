@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use rustix::process::Signal;
+use swirl_servers::RedisCluster;
 
 use crate::cluster::Cluster;
 use crate::processes::Role;
@@ -25,8 +26,23 @@ pub enum Fault {
     RestartNats,
     /// NATS loses all streams.
     WipeNats,
+    /// The machine of NATS loses power, and what came in the last second.
+    PowerNats,
+    /// Files of NATS are damaged. Only if it is asked for: nats-server 2.9.10 accepts messages afterwards that it never
+    /// delivers, and 2.15.1 goes on.
+    DamageNats,
     /// kill -9 of Redis, which has everything on disk.
     RestartRedis,
+    /// The machine of Redis loses power in the middle of a write.
+    PowerRedis,
+    /// kill -9 of a master of a Redis Cluster. Its replica takes over, and it comes back as a replica.
+    KillMaster,
+    /// A replica takes over from its master, in agreement with it.
+    FailOver,
+    /// SIGSTOP of a master until its replica has taken over.
+    FreezeMaster,
+    /// Slots move from one master to another, with their keys.
+    Reshard,
     /// SIGTERM of each process in turn, followed by a new one.
     Roll,
     /// Every task and every event is duplicated during the whole run.
@@ -38,8 +54,11 @@ pub enum Fault {
 /// The time in which a process must end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(180);
 
+/// How long NATS' machine had not written to its disk when it loses power.
+const UNSYNCED: Duration = Duration::from_secs(1);
+
 /// The names on the command line.
-const ALL: [(&str, Fault); 11] = [
+const ALL: [(&str, Fault); 18] = [
     ("kill-worker", Fault::KillWorker),
     ("kill-coordinator", Fault::KillCoordinator),
     ("pause", Fault::PauseWorker),
@@ -47,20 +66,45 @@ const ALL: [(&str, Fault); 11] = [
     ("cut-nats", Fault::CutNats),
     ("restart-nats", Fault::RestartNats),
     ("wipe", Fault::WipeNats),
+    ("power-nats", Fault::PowerNats),
+    ("damage-nats", Fault::DamageNats),
     ("restart-redis", Fault::RestartRedis),
+    ("power-redis", Fault::PowerRedis),
+    ("kill-master", Fault::KillMaster),
+    ("fail-over", Fault::FailOver),
+    ("freeze-master", Fault::FreezeMaster),
+    ("reshard", Fault::Reshard),
     ("roll", Fault::Roll),
     ("double", Fault::Double),
     ("skew", Fault::Skew),
 ];
 
 impl Fault {
+    /// Those that servers of every version survive.
     pub fn all() -> Vec<Fault> {
-        ALL.iter().map(|(_, fault)| *fault).collect()
+        let all = ALL.iter().map(|(_, fault)| *fault);
+        all.filter(|fault| *fault != Fault::DamageNats).collect()
     }
 
     pub fn as_str(self) -> &'static str {
         let found = ALL.iter().find(|(_, fault)| *fault == self);
         found.map_or("", |(word, _)| word)
+    }
+
+    /// Whether the fault can happen with a Redis Cluster, or without one.
+    pub fn fits(self, redis_cluster: bool) -> bool {
+        match self {
+            Fault::KillMaster | Fault::FailOver | Fault::FreezeMaster | Fault::Reshard => {
+                redis_cluster
+            }
+            Fault::CutRedis | Fault::RestartRedis | Fault::PowerRedis => !redis_cluster,
+            _ => true,
+        }
+    }
+
+    /// Whether NATS may lose messages that it has acknowledged.
+    pub fn loses_messages(self) -> bool {
+        matches!(self, Fault::WipeNats | Fault::PowerNats | Fault::DamageNats)
     }
 
     /// Whether the fault lasts for the whole run, instead of being injected from time to time.
@@ -169,10 +213,16 @@ impl Injector {
                 cluster.nats.restart()?;
             }
             Fault::WipeNats => self.lock().nats.wipe()?,
+            Fault::PowerNats => self.lock().nats.lose_power(UNSYNCED)?,
+            Fault::DamageNats => self.lock().nats.damage()?,
+            Fault::PowerRedis => self.lock().redis.lose_power()?,
             Fault::RestartRedis => {
                 let mut cluster = self.lock();
                 cluster.redis.kill()?;
                 cluster.redis.restart()?;
+            }
+            Fault::KillMaster | Fault::FailOver | Fault::FreezeMaster | Fault::Reshard => {
+                self.disturb_redis(fault, random)?;
             }
             Fault::Roll => {
                 let count = self.lock().processes.len();
@@ -186,6 +236,47 @@ impl Injector {
             Fault::Double | Fault::Skew => {}
         }
         Ok(())
+    }
+
+    /// A fault of the Redis Cluster. It is over when all nodes agree again.
+    fn disturb_redis(&self, fault: Fault, random: &mut Random) -> Result<()> {
+        let in_cluster = |act: &mut dyn FnMut(&mut RedisCluster) -> Result<()>| {
+            let mut cluster = self.lock();
+            let redis = cluster.redis_cluster.as_mut();
+            act(redis.context("there is no Redis Cluster")?)
+        };
+        let mut chosen = 0;
+        in_cluster(&mut |redis| {
+            redis.wait_until_well()?;
+            let (masters, replicas): (Vec<usize>, Vec<usize>) =
+                (0..redis.nodes().len()).partition(|index| redis.is_master(*index));
+            let master = masters[random.below(masters.len())];
+            chosen = master;
+            match fault {
+                Fault::KillMaster => redis.node_mut(master).context("a node")?.kill(),
+                Fault::FreezeMaster => redis.nodes()[master].pause(),
+                Fault::FailOver => redis.fail_over(replicas[random.below(replicas.len())]),
+                _ => {
+                    let to = masters[random.below(masters.len())];
+                    if to == master {
+                        return Ok(());
+                    }
+                    redis.move_slots(master, to, 100)
+                }
+            }
+        })?;
+        if matches!(fault, Fault::KillMaster | Fault::FreezeMaster) {
+            std::thread::sleep(self.outage);
+        }
+        in_cluster(&mut |redis| {
+            match fault {
+                Fault::KillMaster => redis.node_mut(chosen).context("a node")?.restart()?,
+                Fault::FreezeMaster => redis.nodes()[chosen].resume()?,
+                _ => {}
+            }
+            redis.wait_until_well()?;
+            redis.wait_until_replicated()
+        })
     }
 
     fn kill(&self, index: usize) -> Result<()> {

@@ -1,4 +1,5 @@
-//! Hostile definitions, and a client that holds connections. Each tries to exhaust shared resources. Ordinary instances
+//! Hostile definitions, events, and clients that hold connections or read what is expensive. Each tries to exhaust
+//! shared resources. Ordinary instances
 //! run beside them, and must have the same outcome as without them.
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
 
 use crate::api::Api;
@@ -20,6 +22,15 @@ const AT_ONCE: usize = 8;
 const IDLE: usize = 500;
 const IDLE_FROM: [u8; 4] = [127, 0, 0, 9];
 
+/// The bytes of an event's data, and the number of such events that are sent at once.
+const EVENT_BYTES: usize = 900_000;
+const EVENTS: usize = 4;
+/// The number of requests at once for what is expensive to read.
+const READERS: usize = 4;
+/// The number of requests whose bodies never become complete, and the bytes that they send of them.
+const INCOMPLETE: usize = 50;
+const BODY_BYTES: usize = 500_000;
+
 /// The outcome of the hostile activity.
 #[derive(Debug, Default)]
 pub struct Hostility {
@@ -30,6 +41,10 @@ pub struct Hostility {
     pub refused: usize,
     /// The number of connections that were held in all rounds.
     pub idle: usize,
+    /// The number of large events that nobody waits for, and of expensive answers with their bytes.
+    pub events: usize,
+    pub read: usize,
+    pub read_bytes: usize,
 }
 
 impl Hostility {
@@ -42,12 +57,15 @@ impl Hostility {
         };
         format!(
             "refused: {}; taken: {}, of which {} instances were started, and {} starts were not answered \
-             with one; {} idle connections",
+             with one; {} idle connections; {} large events were taken; {} expensive answers with {} bytes",
             names(refused),
             names(taken),
             self.started,
             self.refused,
-            self.idle
+            self.idle,
+            self.events,
+            self.read,
+            self.read_bytes
         )
     }
 }
@@ -79,6 +97,17 @@ fn doubling_schema(word: &str) -> Value {
         "dataInputSchema": {"schema": {"$defs": defs, "$ref": "#/$defs/l0"}, "failOnValidationErrors": true},
         "states": [{"name": "A", "type": "inject", "data": {}, "end": true}],
     })
+}
+
+/// From each of 110 states to each.
+fn dense() -> Value {
+    const STATES: usize = 110;
+    let state = |from: usize| {
+        let way = |to: usize| json!({"condition": "${ .n }", "transition": format!("S{to}")});
+        let ways: Vec<Value> = (0..STATES).map(way).collect();
+        json!({"name": format!("S{from}"), "type": "switch", "dataConditions": ways, "defaultCondition": {"end": true}})
+    };
+    json!({"states": (0..STATES).map(state).collect::<Vec<_>>()})
 }
 
 /// The definitions with their names.
@@ -129,6 +158,28 @@ fn definitions() -> Vec<(&'static str, Value)> {
             ]}),
         ),
         (
+            "wheel",
+            json!({"states": [
+                {"name": "A", "type": "switch", "dataConditions": [{"condition": "${ true }", "transition": "B"}],
+                    "defaultCondition": {"end": true}},
+                {"name": "B", "type": "switch", "dataConditions": [{"condition": "${ true }", "transition": "A"}],
+                    "defaultCondition": {"end": true}},
+            ]}),
+        ),
+        ("dense", dense()),
+        (
+            "keeper",
+            json!({
+                "events": [{"name": "kept", "type": "hostile.kept", "source": "/hostile",
+                    "correlation": [{"contextAttributeName": "order"}]}],
+                "start": "A",
+                "states": [
+                    {"name": "A", "type": "sleep", "duration": "PT1H", "transition": "B"},
+                    {"name": "B", "type": "event", "onEvents": [{"eventRefs": ["kept"], "actions": []}], "end": true},
+                ],
+            }),
+        ),
+        (
             "tick",
             json!({
                 "start": {"stateName": "A", "schedule": "R/PT0.001S"},
@@ -170,6 +221,60 @@ async fn idle(servers: &[SocketAddr]) -> Vec<TcpStream> {
     held
 }
 
+/// Sends the beginnings of requests. A server may refuse them.
+async fn incomplete(servers: &[SocketAddr]) -> Vec<TcpStream> {
+    let body = " ".repeat(BODY_BYTES);
+    let mut held = Vec::new();
+    for number in 0..INCOMPLETE {
+        let server = servers[number % servers.len()];
+        let path = match number % 2 {
+            0 => "/api/v1/definitions",
+            _ => "/console/definitions",
+        };
+        let head =
+            format!("POST {path} HTTP/1.1\r\nhost: {server}\r\ncontent-length: 1000000\r\n\r\n");
+        let send = async {
+            let mut stream = TcpStream::connect(server).await?;
+            stream.write_all(head.as_bytes()).await?;
+            stream.write_all(body.as_bytes()).await?;
+            std::io::Result::Ok(stream)
+        };
+        if let Ok(Ok(stream)) = tokio::time::timeout(Duration::from_secs(1), send).await {
+            held.push(stream);
+        }
+    }
+    held
+}
+
+/// Reads what is expensive: pictures, and listings of what was put aside.
+async fn read(api: &Api, seen: &mut Hostility) {
+    let paths = [
+        "api/v1/definitions/dense/1.0.0/diagram",
+        "api/v1/definitions/dense/1.0.0/states?diagram=true",
+        "api/v1/dead-letters?limit=500",
+    ];
+    let all = (0..READERS).flat_map(|_| paths.map(|path| api.try_get(path)));
+    for bytes in futures::future::join_all(all).await.into_iter().flatten() {
+        seen.read += 1;
+        seen.read_bytes += bytes;
+    }
+}
+
+/// Sends large events that correlate with an instance, and that no instance waits for.
+async fn keep(api: &Api, seen: &mut Hostility) {
+    let data = "x".repeat(EVENT_BYTES);
+    let event = |number: usize| {
+        json!({
+            "specversion": "1.0", "id": format!("kept-{number}"), "order": format!("o{number}"),
+            "source": "/hostile", "type": "hostile.kept", "data": data,
+        })
+    };
+    let first = seen.events;
+    let events: Vec<Value> = (first..first + EVENTS).map(event).collect();
+    let sent = futures::future::join_all(events.iter().map(|event| api.try_event(event)));
+    seen.events += sent.await.into_iter().filter(|is_taken| *is_taken).count();
+}
+
 /// Starts all definitions repeatedly until the run is over, without waiting for the ends of the instances.
 ///
 /// # Errors
@@ -200,9 +305,12 @@ pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result
             }))
             .await;
         }
+        let incomplete = incomplete(servers).await;
+        keep(api, &mut seen).await;
+        read(api, &mut seen).await;
         // Time has to pass: the started instances have their effect, and the connections are held.
         tokio::time::sleep(PAUSE).await;
-        drop(held);
+        drop((held, incomplete));
     }
     Ok(seen)
 }

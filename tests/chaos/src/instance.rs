@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::tasks::ENTERED;
+
 /// A step whose first attempt fails.
 pub const FLAKY: &str = "flaky";
 
@@ -18,9 +20,17 @@ pub enum Family {
     Pure,
     /// The coordinator that delivers its event also continues it.
     Hear,
+    /// A document of DSL 1.0, to which the event is offered.
+    Listen,
+    /// DSL 1.0: loops, branches, a race and retries in each other, with calls of a function.
+    Nested,
+    /// A document of DSL 1.0 runs one of 0.8, which runs another of DSL 1.0.
+    Cross,
+    /// Its event also starts another instance.
+    Hello,
 }
 
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 11] = [
     Family::Chain,
     Family::Fan,
     Family::Split,
@@ -28,6 +38,10 @@ const FAMILIES: [Family; 7] = [
     Family::Saga,
     Family::Pure,
     Family::Hear,
+    Family::Listen,
+    Family::Nested,
+    Family::Cross,
+    Family::Hello,
 ];
 
 /// The minimum size of the common data of a fan's branches: too large to be written for each branch.
@@ -73,6 +87,10 @@ impl Planned {
             Family::Saga => "saga",
             Family::Pure => "pure",
             Family::Hear => "hear",
+            Family::Listen => "chaos.listen",
+            Family::Nested => "chaos.nested",
+            Family::Cross => "chaos.cross",
+            Family::Hello => "chaos.hello",
         }
     }
 
@@ -97,7 +115,18 @@ impl Planned {
             Family::Split => json!({
                 "x": value("x"), "y": {"value": value("child")}, "z": value("z"),
             }),
-            Family::Talk | Family::Hear => json!({"answer": {"number": self.number}}),
+            Family::Talk | Family::Hear | Family::Listen => {
+                json!({"answer": {"number": self.number}})
+            }
+            Family::Nested => {
+                let items = (0..3).map(|item| self::value(&id, "loop", item));
+                json!({
+                    "loop": items.collect::<Vec<_>>(), "left": value("left"), "right": value("right"),
+                    "flaky": value(FLAKY), "first": value("first"),
+                })
+            }
+            Family::Cross => json!({"old": value("old"), "part": {"value": value("part")}}),
+            Family::Hello => json!({"answer": self.number}),
             Family::Pure => {
                 let round = self.round();
                 json!({"id": id, "twice": 2 * round, "even": round.is_multiple_of(2)})
@@ -125,20 +154,49 @@ impl Planned {
                 .collect(),
             Family::Split => once(&["x", "child", "z"]),
             Family::Talk => once(&["ask"]),
-            Family::Pure | Family::Hear => Calls::new(),
+            Family::Pure | Family::Hear | Family::Listen => Calls::new(),
+            Family::Nested => {
+                let mut calls = once(&["left", "right", FLAKY, "first"]);
+                calls.insert((FLAKY.to_owned(), 0), 2);
+                calls.extend((0..3).map(|item| (("loop".to_owned(), item), 1)));
+                calls
+            }
+            Family::Cross => once(&["old", "part"]),
+            // By the instance that its event starts.
+            Family::Hello => once(&["begun"]),
             Family::Saga => once(&["book", "pay", "unbook", "unpay"]),
         }
     }
 
     /// The event that the instance waits for.
     pub fn event(&self) -> Option<Value> {
-        self.hears().then(|| {
-            json!({
-                "specversion": "1.0", "id": format!("answer-{}", self.number),
-                "source": "/chaos", "type": "chaos.answer", "orderid": self.id(),
-                "data": {"number": self.number},
-            })
-        })
+        let source = match self.kind {
+            Family::Hello => "/chaos/begin",
+            _ if self.hears() => "/chaos",
+            _ => return None,
+        };
+        Some(json!({
+            "specversion": "1.0", "id": format!("answer-{}", self.number),
+            "source": source, "type": "chaos.answer", "orderid": self.id(),
+            "data": match self.kind {
+                Family::Hello => json!({"number": self.number, "id": self.id()}),
+                _ => json!({"number": self.number}),
+            },
+        }))
+    }
+
+    /// Whether its event may come before it. An event that starts an instance isn't kept for others.
+    pub fn may_be_early(&self) -> bool {
+        self.kind != Family::Hello
+    }
+
+    /// How often a state or task of its main path is entered.
+    pub fn entered(&self, name: &str) -> i64 {
+        let known = ENTERED.iter().find(|(known, _)| *known == name);
+        match (self.kind, known) {
+            (Family::Nested, Some((_, count))) => *count,
+            _ => 1,
+        }
     }
 
     /// The data of the event that the instance produces.
@@ -148,7 +206,7 @@ impl Planned {
 
     /// It waits for an event, and produces one.
     fn hears(&self) -> bool {
-        matches!(self.kind, Family::Talk | Family::Hear)
+        matches!(self.kind, Family::Talk | Family::Hear | Family::Listen)
     }
 }
 

@@ -14,10 +14,12 @@ mod faults;
 mod hostile;
 mod instance;
 mod memory;
+mod over;
 mod processes;
 mod random;
 mod run;
 mod service;
+mod tasks;
 mod watch;
 
 pub use any_coordinator::AnyCoordinator;

@@ -16,6 +16,8 @@ Runs a cluster under faults and compares every output and effect with the expect
                       which may then take ten times as long as those before
   --soak yes          no faults, four instances at once that are forgotten after a minute (unless said otherwise),
                       and no process may grow
+  --redis-cluster yes stores instances in a Redis Cluster of three masters with a replica each; the faults are then
+                      those of its masters instead of cut-redis and restart-redis
   --flags 'A B'       further flags of all processes
   --seed N            [default: 1]
   --workers N         [default: 3]
@@ -115,6 +117,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             "--fan" => options.fan = number()? as usize,
             "--report" => file = Some(value.clone().into()),
             "--hostile" => options.hostile = value == "yes",
+            "--redis-cluster" => options.redis_cluster = value == "yes",
             "--soak" => options.flat = value == "yes",
             "--flags" => options.flags = value.split_whitespace().map(str::to_owned).collect(),
             "--faults" if value == "none" => options.faults.clear(),

@@ -1,6 +1,7 @@
 //! Workers and coordinators as processes, each with its own connections through proxies.
 
 use std::fs::File;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -24,6 +25,8 @@ pub struct Process {
     pub address: SocketAddr,
     pub redis: Proxy,
     pub nats: Proxy,
+    /// The nodes of a Redis Cluster, which is used instead, without a proxy.
+    pub nodes: Vec<String>,
     /// The process's clock is ten seconds ahead.
     pub ahead: bool,
     /// Additional flags, from the next start on.
@@ -56,6 +59,7 @@ impl Process {
             address: ([127, 0, 0, 1], free_port()?).into(),
             redis: Proxy::start(redis)?,
             nats: Proxy::start(nats)?,
+            nodes: Vec::new(),
             ahead: false,
             flags: Vec::new(),
             variables: Vec::new(),
@@ -77,9 +81,18 @@ impl Process {
             Role::Worker => ("worker", "--worker-listen"),
             Role::Coordinator => ("coordinator", "--coordinator-listen"),
         };
+        command.arg(word);
+        match self.nodes.as_slice() {
+            [] => {
+                let url = format!("redis://{}", self.redis.address());
+                command.args(["--redis-url", &url]);
+            }
+            nodes => {
+                command.args(["--redis-url", &nodes.join(",")]);
+                command.arg("--redis-cluster");
+            }
+        }
         command
-            .arg(word)
-            .args(["--redis-url", &format!("redis://{}", self.redis.address())])
             .args(["--nats-url", &format!("nats://{}", self.nats.address())])
             .args(["--redis-shards", "8"])
             .args([
@@ -107,11 +120,11 @@ impl Process {
         Ok(())
     }
 
-    /// Waits until it listens.
+    /// Waits until it listens and has begun its work.
     pub fn wait(&mut self) -> Result<()> {
         let begun = Instant::now();
         loop {
-            if TcpStream::connect_timeout(&self.address, Duration::from_secs(1)).is_ok() {
+            if has_started(self.address) {
                 return Ok(());
             }
             let ended = self.child.as_mut().map(Child::try_wait);
@@ -202,4 +215,18 @@ impl Drop for Process {
         // A stopped process is killed as well.
         let _ = self.kill();
     }
+}
+
+/// Whether a process answers, and no longer says that it is starting.
+fn has_started(address: SocketAddr) -> bool {
+    let ask = || -> std::io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&address, Duration::from_secs(1))?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        stream
+            .write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 ") && !answer.contains("\"starting\""))
 }

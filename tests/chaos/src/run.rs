@@ -20,9 +20,11 @@ use crate::faults::{Fault, Injector};
 use crate::hostile;
 use crate::instance::Planned;
 use crate::memory::{self, Memory};
+use crate::over::Over;
 use crate::processes::Role;
 use crate::random::Random;
 use crate::service::{Service, document};
+use crate::tasks::TICK;
 use crate::watch::{Started, Watch};
 
 /// A publisher that sees no effect of its event for this long publishes the event again.
@@ -52,6 +54,8 @@ pub struct Options {
     /// The number of elements in each fan.
     pub fan: usize,
     pub faults: Vec<Fault>,
+    /// The instances are stored in a Redis Cluster. Faults that don't fit are left out.
+    pub redis_cluster: bool,
     pub seed: u64,
     pub pause: Duration,
     pub outage: Duration,
@@ -84,6 +88,7 @@ impl Options {
             backlog: usize::MAX,
             fan: 10,
             faults,
+            redis_cluster: false,
             seed: 1,
             pause: Duration::from_secs(1),
             outage: Duration::from_secs(5),
@@ -112,7 +117,11 @@ pub fn run(options: &Options, progress: &(dyn Fn(&str) + Sync)) -> Result<Report
     // A provider may be set already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let skewed = options.faults.contains(&Fault::Skew);
-    let cluster = Cluster::start_with(
+    let start = match options.redis_cluster {
+        true => Cluster::start_on_redis_cluster,
+        false => Cluster::start_with,
+    };
+    let cluster = start(
         &options.binary,
         options.workers,
         options.coordinators,
@@ -152,19 +161,10 @@ async fn stopped() -> Result<()> {
     }
 }
 
-/// Ends the faults, even if the run is dropped.
-struct Over(Arc<AtomicBool>);
-
-impl Over {
-    fn set(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Over {
-    fn drop(&mut self) {
-        self.set();
-    }
+fn fitting(options: &Options) -> Vec<Fault> {
+    let all = options.faults.iter().copied();
+    all.filter(|fault| fault.fits(options.redis_cluster))
+        .collect()
 }
 
 fn lock(cluster: &Mutex<Cluster>) -> std::sync::MutexGuard<'_, Cluster> {
@@ -187,7 +187,8 @@ async fn drive(
         (cluster.apis(), addresses, cluster.nats.url())
     };
     let api = Api::new(apis, options.outage + ANSWERED_MAX)?;
-    for definition in definitions::all() {
+    let deployed = Instant::now();
+    for definition in definitions::all(address) {
         api.deploy(&definition, &document(address)).await?;
     }
     let nats = async_nats::ConnectOptions::new()
@@ -203,7 +204,7 @@ async fn drive(
     let ends = Over(over.clone());
     let injector = Injector {
         cluster: cluster.clone(),
-        faults: options.faults.clone(),
+        faults: fitting(options),
         seed: options.seed,
         pause: options.pause,
         outage: options.outage,
@@ -251,7 +252,7 @@ async fn drive(
     ));
 
     let healed = Instant::now();
-    let is_wiped = options.faults.contains(&Fault::WipeNats);
+    let is_wiped = options.faults.iter().any(|fault| fault.loses_messages());
     if is_wiped {
         publish_all_again(&nats, watch.all()).await?;
     }
@@ -260,13 +261,22 @@ async fn drive(
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, progress).await?;
     }
+    all_called(options, &service, &watch.ended(), progress).await;
     // Late or repeated effects would appear now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
         bail!("a process ended by itself: {process}");
     }
     note_stored(&nats, &produced).await?;
+    let ticks = api.instances(TICK).await?;
     let (mut report, all) = watch.into_report();
+    // Where ended instances are forgotten, few are left to count.
+    let lasted = if options.flat {
+        Duration::ZERO
+    } else {
+        deployed.elapsed()
+    };
+    report.ticks(&ticks, lasted);
     for fault in done {
         *report.faults.entry(fault.as_str()).or_default() += 1;
     }
@@ -374,7 +384,7 @@ async fn load(
 }
 
 async fn one(client: &Client<'_>, planned: Planned, seed: u64) -> Result<()> {
-    let early = Random::new(seed ^ planned.number as u64).below(2) == 0;
+    let early = planned.may_be_early() && Random::new(seed ^ planned.number as u64).below(2) == 0;
     if early {
         answer(client.nats, &planned).await?;
     }
@@ -427,7 +437,7 @@ async fn publish_again(
 ) -> Result<Infallible> {
     loop {
         tokio::time::sleep(AGAIN).await;
-        if options.faults.contains(&Fault::WipeNats) {
+        if options.faults.iter().any(|fault| fault.loses_messages()) {
             let until = now_ms() - AGAIN.as_millis() as i64;
             let mut waiting = watch.all();
             waiting.retain(|started| started.asked_ms < until);
@@ -518,6 +528,32 @@ async fn all_produced(
             return Ok(());
         }
         progress(&format!("{missing} events are still to be published"));
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+}
+
+/// Waits for all calls of instances that events have started, which nobody watches. Calls that are missing for long are
+/// lost, and the comparison lists them.
+async fn all_called(
+    options: &Options,
+    service: &Service,
+    ended: &[Planned],
+    progress: &(dyn Fn(&str) + Sync),
+) {
+    let begun = Instant::now();
+    loop {
+        let missing = service.look(|seen| {
+            let wanted = ended.iter().flat_map(|planned| {
+                let calls = planned.calls().into_keys();
+                calls.map(move |(step, item)| (planned.id(), step, item))
+            });
+            let missing = wanted.filter(|place| !seen.keys.contains_key(place));
+            missing.count()
+        });
+        if missing == 0 || begun.elapsed() > options.liveness {
+            return;
+        }
+        progress(&format!("{missing} calls are still to be made"));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }

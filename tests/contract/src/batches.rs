@@ -6,7 +6,8 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::Work;
 use swirl_ports::{
-    Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, MARKS_MAX, Operated,
+    Batch, BatchCounts, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, MARKS_MAX,
+    Operated,
 };
 
 use crate::Backend;
@@ -17,6 +18,7 @@ fn order(id: &str, created_at: i64, matched: usize) -> BatchOrder {
         id: id.to_owned(),
         operation: "skip".to_owned(),
         result: Some(Data::NULL),
+        patch: None,
         state: None,
         version: None,
         query: "status = faulted".to_owned(),
@@ -36,12 +38,9 @@ fn instances(count: usize) -> Vec<InstanceId> {
 
 async fn created(b: &Backend, id: &str, created_at: i64, count: usize) {
     let order = order(id, created_at, count);
-    assert!(
-        b.batches
-            .create_batch(&order, &instances(count))
-            .await
-            .unwrap()
-    );
+    let instances = instances(count);
+    let created = b.batches.create_batch(&order, &instances, usize::MAX);
+    assert_eq!(created.await.unwrap(), BatchCreation::New);
 }
 
 async fn record(b: &Backend, from: u32, outcomes: &[BatchOutcome]) -> Batch {
@@ -56,6 +55,29 @@ fn refused() -> BatchOutcome {
     }
 }
 
+/// However many are created at the same time.
+pub async fn so_many_batches_are_active(b: Backend) {
+    let create = async |n: usize| {
+        let order = order(&format!("b{n}"), 5, 1);
+        b.batches.create_batch(&order, &instances(1), 3).await
+    };
+    let all = futures::future::join_all((0..8).map(create)).await;
+    let new = all
+        .into_iter()
+        .filter(|one| *one.as_ref().unwrap() == BatchCreation::New);
+    assert_eq!(new.count(), 3);
+    let active = b.batches.active_batches().await.unwrap();
+    assert_eq!(active.len(), 3);
+    // The end of one makes room.
+    let stop = BatchState::Stopped;
+    b.batches
+        .change_batch(&active[0].order.id, stop, at(7))
+        .await
+        .unwrap();
+    assert_eq!(create(8).await.unwrap(), BatchCreation::New);
+    assert_eq!(create(9).await.unwrap(), BatchCreation::TooMany);
+}
+
 pub async fn a_batch_keeps_its_instances(b: Backend) {
     assert_eq!(b.batches.batch("b").await.unwrap(), None);
     created(&b, "b", 5, 2_500).await;
@@ -68,8 +90,8 @@ pub async fn a_batch_keeps_its_instances(b: Backend) {
     };
     assert_eq!(found, expected);
     let other = order("b", 6, 1);
-    let again = b.batches.create_batch(&other, &instances(1)).await;
-    assert!(!again.unwrap(), "it is never replaced");
+    let again = b.batches.create_batch(&other, &instances(1), 1).await;
+    assert_eq!(again.unwrap(), BatchCreation::Known, "it is never replaced");
     assert_eq!(b.batches.batch("b").await.unwrap(), Some(expected));
     let mut all = Vec::new();
     for from in [0, 1_000, 2_000] {

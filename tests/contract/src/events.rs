@@ -1,10 +1,13 @@
 //! Events and the waits for them.
 
+use std::sync::Arc;
+
 use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
 use swirl_model::ids::InstanceId;
 use swirl_model::scope::{Cursor, Work};
-use swirl_ports::Listening;
+use swirl_model::{CloudEvent, Data};
 use swirl_ports::matching::Listeners;
+use swirl_ports::{KeptDropped, KeptGroup, Listening};
 
 use crate::Backend;
 use crate::kit::*;
@@ -455,4 +458,103 @@ pub async fn an_event_is_searched_where_definitions_wait(b: Backend) {
         }
     }
     assert!(got(&b, "other").await.is_empty());
+}
+
+/// Whether the sweep has been there or not.
+pub async fn an_event_is_known_for_a_limited_time(b: Backend) {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let event = event("1", "t", &[]);
+    let ingest = async |ms| {
+        let ingested = b.events.ingest(&event, Listening::new(&[], &[]), at(ms));
+        let duplicate = ingested.await.unwrap().duplicate;
+        b.events.acknowledge(&event, at(ms)).await.unwrap();
+        duplicate
+    };
+    let at = [0, DAY / 2, 32 * DAY, 32 * DAY + 1];
+    let mut duplicates = Vec::new();
+    for ms in at {
+        duplicates.push(ingest(ms).await);
+    }
+    assert_eq!(duplicates, [false, true, false, true]);
+}
+
+/// Of 3,000 bytes and a little more.
+fn large(id: u32, kind: &str) -> CloudEvent {
+    let order = id.to_string();
+    CloudEvent {
+        data: Some(Data::string("x".repeat(3_000))),
+        ..event(&order, kind, &[("order", &order)])
+    }
+}
+
+/// Whether an instance that begins now gets the kept event with this id.
+async fn is_kept(b: &Backend, id: u32, kind: &str) -> bool {
+    let name = format!("{kind}{id}");
+    let order = id.to_string();
+    b.waiting(&name, vec![filter(kind, &[("order", Some(&order))])])
+        .await;
+    got(b, &name).await == [order]
+}
+
+pub async fn kept_events_have_limited_sizes(b: Backend) {
+    let kinds = ["t", "u", "v"];
+    let consumed = kinds.map(|kind| filter(kind, &[("order", None)]));
+    let owners = ["one", "one", "two"].map(Arc::from);
+    let keep = async |ids: std::ops::Range<u32>, kind: &str| {
+        for id in ids {
+            let listening = Listening {
+                owners: &owners,
+                ..Listening::new(&[], &consumed)
+            };
+            let at = at(i64::from(id));
+            let ingested = b.events.ingest(&large(id, kind), listening, at).await;
+            ingested.unwrap();
+        }
+        b.events.expire(at(1_000)).await.unwrap()
+    };
+    let is_of = |dropped: Vec<KeptDropped>, group: Option<KeptGroup>| {
+        let events: u64 = dropped.iter().map(|one| one.events).sum();
+        assert!(dropped.iter().all(|one| one.group == group), "{dropped:?}");
+        assert!(events <= 4, "{dropped:?}");
+    };
+    // Ten events of a type, of which six fit.
+    is_of(keep(1..11, "t").await, Some(KeptGroup::Kind("t".into())));
+    // Four of another type of the same workflow, for which eight fit.
+    let workflow = Some(KeptGroup::Workflow("one".into()));
+    is_of(keep(11..15, "u").await, workflow);
+    // Five of another workflow. Twelve fit together.
+    is_of(keep(15..20, "v").await, None);
+    for (id, kind, kept) in [
+        (1, "t", false),
+        (4, "t", false),
+        (6, "t", false),
+        (10, "t", true),
+        (11, "u", true),
+        (14, "u", true),
+        (15, "v", true),
+        (19, "v", true),
+    ] {
+        assert_eq!(is_kept(&b, id, kind).await, kept, "{id}");
+    }
+    assert_eq!(b.events.expire(at(1_000)).await.unwrap(), []);
+}
+
+pub async fn kept_events_go_with_their_definition(b: Backend) {
+    let consumed = ["t", "u", "u"].map(|kind| filter(kind, &[("order", None)]));
+    let owners = ["one", "one", "two"].map(Arc::from);
+    for (id, kind) in [(1, "t"), (2, "t"), (3, "u")] {
+        let listening = Listening {
+            owners: &owners,
+            ..Listening::new(&[], &consumed)
+        };
+        let event = large(id, kind);
+        b.events.ingest(&event, listening, at(0)).await.unwrap();
+    }
+    let forgotten = b.events.forget_unconsumed("other", &[]).await.unwrap();
+    assert_eq!(forgotten, 0);
+    let left = &consumed[2..];
+    let forgotten = b.events.forget_unconsumed("one", left).await.unwrap();
+    assert_eq!(forgotten, 2);
+    assert!(!is_kept(&b, 1, "t").await);
+    assert!(is_kept(&b, 3, "u").await);
 }

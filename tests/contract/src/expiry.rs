@@ -79,3 +79,25 @@ pub async fn a_late_holder_without_a_successor_continues(b: Backend) {
     b.commit(&mut held, change(vec![])).await;
     assert_eq!(b.release(&held).await, Released::Free);
 }
+
+pub async fn a_holder_that_takes_no_input_loses_its_lease(b: Backend) {
+    b.create(new("a")).await;
+    let mut first = b.hold(&root("a")).await;
+    let reclaim = async || b.store.reclaim(&root("a"), "call-1").await.unwrap();
+    assert!(!reclaim().await, "there is no such input");
+    let call = Input::CallDone {
+        call: 1,
+        result: Ok(data!(1)),
+    };
+    b.add(&root("a"), call).await;
+    assert!(reclaim().await && !reclaim().await, "once");
+    assert_eq!(b.store.runnable(10).await.unwrap(), [root("a")]);
+    let mut second = b.hold(&root("a")).await;
+    assert_eq!(second.inbox.len(), 1);
+    assert!(!reclaim().await, "this holder has taken it");
+    assert!(b.try_commit(&mut first, change(vec![])).await.is_none());
+    assert!(b.store.drain(&first.lease).await.unwrap().is_none());
+    b.commit(&mut second, change(vec![]).consumed(&["call-1"]))
+        .await;
+    assert!(!reclaim().await, "it has been consumed");
+}

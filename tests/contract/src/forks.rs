@@ -301,6 +301,7 @@ pub async fn results_share_a_limit(b: Backend) {
         merges: Vec::new(),
         result: Some(Data::from(serde_json::Value::from(letter.repeat(4_000)))),
         left: false,
+        context: None,
     };
     fork_of(&b, 4, 4, 4).await;
     assert!(report(&b, 0, large("a")).await.is_empty());
@@ -393,6 +394,7 @@ pub async fn the_scopes_of_an_instance_share_a_limit(b: Backend) {
         merges: Vec::new(),
         result: Some(data(bytes)),
         left: false,
+        context: None,
     };
     let end = |bytes: usize| {
         change(vec![Command::Report(result(bytes)), Command::Drop]).at(Cursor::Ended)

@@ -28,6 +28,7 @@ fn large(index: u32, bytes: usize) -> BranchResult {
         merges: Vec::new(),
         result: Some(Data::string(letter.to_string().repeat(bytes))),
         left: false,
+        context: None,
     }
 }
 
@@ -212,22 +213,4 @@ pub async fn a_holder_gets_the_results(b: Backend) {
     let (items, _) = b.store.drain(&held.lease).await.unwrap().unwrap();
     assert_eq!(indexes(results(&items[0])), [0, 1, 2]);
     b.release(&held).await;
-}
-
-/// Older builds stored the results with the input.
-pub async fn results_of_older_builds_are_supported(b: Backend) {
-    fork_of(&b, 2, 2, 2).await;
-    report(&b, &branch(0), large(0, 10)).await;
-    let input = Input::Joined {
-        fork: 1,
-        results: vec![(0, large(0, 10)), (1, large(4, 20))],
-        done: Some(2),
-    };
-    let item = InboxItem {
-        id: "fork-1-1".to_owned(),
-        input: input.clone(),
-    };
-    assert!(b.store.add_input(&root("a"), item).await.unwrap());
-    let held = b.hold_lazily(&root("a")).await;
-    assert_eq!((&held.inbox[0].input, held.large_joins.len()), (&input, 0));
 }

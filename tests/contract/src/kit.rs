@@ -7,8 +7,8 @@ use swirl_model::event::{Command, EventMatch, HistoryEntry, Input, Slot, Subscri
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
 use swirl_model::scope::{
-    ActionStep, BranchResult, Cursor, Fork, ForkOrigin, ForkRun, ListRun, Position, Purpose, Role,
-    Scope, StartEvent, Timer, TimerKind, Work,
+    ActionStep, BranchResult, Cursor, Fork, ForkOrigin, ForkRun, Frame, ListRun, Position, Purpose,
+    Role, Scope, StartEvent, Timer, TimerKind, Work,
 };
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, ListId, StateId, Wait};
@@ -54,6 +54,7 @@ pub fn new(id: &str) -> NewRecords {
         started_at: at(0),
         parent: None,
         continued_from: None,
+        scheduled_at: None,
         key: None,
         instance_key: None,
         timeout: None,
@@ -92,6 +93,7 @@ pub fn done() -> BranchResult {
         merges: Vec::new(),
         result: Some(data!(1)),
         left: false,
+        context: None,
     }
 }
 
@@ -107,6 +109,7 @@ pub fn timer(seq: u32, due: i64) -> Timer {
 pub fn blocked(work: Work) -> Cursor {
     Cursor::At(Position {
         state: Some(StateId(0)),
+        task: None,
         purpose: Purpose::Main,
         entered: true,
         work,
@@ -123,6 +126,8 @@ pub fn fork(parent: &str, fork: u32, total: u32, open: u32, needed: u32) -> Comm
         data: data!({"n": 1}),
         items: None,
         params: Vec::new(),
+        context: None,
+        extended: None,
         last_error: None,
         total,
         open,
@@ -144,6 +149,7 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
         needed: total,
         list: None,
         failed: None,
+        lost: None,
     };
     blocked(Work::Fork(run))
 }
@@ -156,7 +162,7 @@ pub fn filter(kind: &str, attributes: &[(&str, Option<&str>)]) -> EventMatch {
         source: None,
         kind: Some(kind.to_owned()),
         correlation: attributes.iter().map(pair).collect(),
-        except: None,
+        ..EventMatch::default()
     }
 }
 
@@ -213,6 +219,7 @@ pub fn calling(call: u32) -> Cursor {
         waited_ms: 0,
         key: None,
         child: None,
+        asked: None,
         times: 0,
         stopped: false,
         step: ActionStep::Call { call, at: at(0) },
@@ -267,6 +274,7 @@ pub struct Change {
     pub cursor: Option<Cursor>,
     pub data: Option<Data>,
     pub timers: Option<Vec<Timer>>,
+    pub frames: Option<Vec<Frame>>,
     pub attributes: Option<Attributes>,
     pub consumed: Vec<String>,
     pub refused: Vec<CloudEvent>,
@@ -292,6 +300,11 @@ impl Change {
 
     pub fn data(mut self, data: Data) -> Change {
         self.data = Some(data);
+        self
+    }
+
+    pub fn frames(mut self, frames: Vec<Frame>) -> Change {
+        self.frames = Some(frames);
         self
     }
 
@@ -340,6 +353,9 @@ fn made(held: &Held, change: Change) -> Commit {
     }
     if let Some(timers) = change.timers {
         scope.timers = timers;
+    }
+    if let Some(frames) = change.frames {
+        scope.frames = frames;
     }
     if let Some(attributes) = change.attributes {
         scope.attributes = attributes;

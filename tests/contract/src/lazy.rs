@@ -186,6 +186,7 @@ async fn delivered(b: &Backend, id: &str) -> String {
         slot: 0,
         def: EventId(0),
         event,
+        offered: false,
     })
     .id
 }

@@ -7,7 +7,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use swirl_ports::{AuditLog, Batches, Definitions, EventLog, JoinLimits, SavedViews, Store};
+use swirl_ports::{
+    AuditLog, Batches, Definitions, EventLog, JoinLimits, KeptBytes, SavedViews, Store,
+};
 
 pub mod attributes;
 pub mod audit;
@@ -27,6 +29,7 @@ pub mod leases;
 pub mod lifecycle;
 pub mod listings;
 pub mod migration;
+pub mod offers;
 pub mod pending_starts;
 pub mod reuse;
 pub mod starts;
@@ -40,6 +43,13 @@ pub const INSTANCE_BYTES: usize = 100 << 10;
 pub const JOIN_LIMITS: JoinLimits = JoinLimits {
     results: 10,
     bytes: 20_000,
+};
+
+/// The limits on the sizes of kept events in the tested backends.
+pub const KEPT_BYTES: KeptBytes = KeptBytes {
+    all: 40_000,
+    workflow: 27_000,
+    kind: 20_000,
 };
 
 /// An empty backend.
@@ -107,13 +117,13 @@ macro_rules! store_suite {
                 detached_scopes_outlive_the_instance, runnable_scopes_are_found
             }
             history { history_is_read_in_parts, large_entries_lead_to_short_parts, recorded_data_is_removed_before_its_entries }
-            listings { listings_are_newest_first, named_instances_are_listed, pages_state_their_position, instances_are_counted }
+            listings { listings_are_newest_first, named_instances_are_listed, pages_state_their_position, instances_are_counted, rows_have_a_bounded_size }
             attributes {
                 instances_are_found_by_attributes, attributes_follow_the_instance,
                 pages_by_attribute_state_their_position
             }
             batches {
-                a_batch_keeps_its_instances, outcomes_are_recorded_in_order_and_once, batches_are_paused_and_stopped,
+                a_batch_keeps_its_instances, so_many_batches_are_active, outcomes_are_recorded_in_order_and_once, batches_are_paused_and_stopped,
                 batches_are_listed_and_dropped, one_carrier_runs_a_batch, a_marked_action_is_carried_out_once
             }
             audit { entries_are_listed_newest_first, old_entries_make_room }
@@ -154,8 +164,7 @@ macro_rules! store_suite {
             joins {
                 few_results_come_with_the_inbox, many_results_are_left_to_a_coordinator,
                 large_results_are_left_to_a_coordinator, a_batch_is_not_a_join, a_failure_among_many_goes_to_the_worker,
-                some_of_many_are_enough, a_fork_of_a_branch_is_joined, a_holder_gets_the_results,
-                results_of_older_builds_are_supported
+                some_of_many_are_enough, a_fork_of_a_branch_is_joined, a_holder_gets_the_results
             }
             timers {
                 due_in_order_until_disarmed, a_fired_timer_waits_in_the_inbox,
@@ -173,14 +182,25 @@ macro_rules! store_suite {
 macro_rules! event_suite {
     (@$mode:ident $make:expr, $run:expr) => {
         $crate::cases! { @$mode event_cases, $make, $run,
+            offers {
+                an_offering_slot_stays_open, an_offer_has_the_further_attributes,
+                all_offering_waits_of_an_instance_get_an_event,
+                an_offered_event_is_consumed_when_it_is_taken, early_events_are_offered_once,
+                a_taken_event_is_not_offered_to_a_later_wait,
+                an_event_that_is_kept_for_others_is_consumed_when_it_is_taken,
+                a_kept_event_is_offered_to_all_that_begin, a_queue_counts_for_its_instance,
+                a_suspended_instance_is_offered_no_more_than_it_may_hold,
+                offers_teach_an_instance_nothing, a_set_shares_the_values_of_its_events
+            }
             events {
                 an_event_reaches_waiting_instances, a_slot_takes_one_event, correlation_is_learnt,
-                early_events_are_kept, a_used_event_is_not_early, events_without_correlation_are_not_kept,
+                early_events_are_kept, an_event_is_known_for_a_limited_time, a_used_event_is_not_early, events_without_correlation_are_not_kept,
                 an_early_event_goes_to_an_instance_without_values, an_addressed_event,
                 an_event_is_known_once_confirmed, an_unconfirmed_event_has_the_same_outcome,
                 unused_events_become_available_again, a_refused_commit_returns_no_events,
                 an_event_of_a_closed_branch_is_free, events_expire,
-                an_event_is_searched_where_definitions_wait
+                an_event_is_searched_where_definitions_wait,
+                kept_events_have_limited_sizes, kept_events_go_with_their_definition
             }
             starts {
                 each_event_starts_one, a_correlated_event_continues, an_event_during_a_start,
@@ -205,7 +225,8 @@ macro_rules! expiry_suite {
         $crate::cases! { @$mode expiry_cases, $make, $run,
             expiry {
                 an_expired_lease_is_taken_over, a_renewed_lease_stays,
-                a_late_holder_without_a_successor_continues
+                a_late_holder_without_a_successor_continues,
+                a_holder_that_takes_no_input_loses_its_lease
             }
         }
     };

@@ -173,6 +173,7 @@ pub async fn null_is_an_output(b: Backend) {
             merges: Vec::new(),
             result: result.clone(),
             left: false,
+            context: None,
         });
         b.act(&scope(id, "r.1.0"), change(vec![report]).at(Cursor::Ended))
             .await;
@@ -418,7 +419,7 @@ pub async fn history_is_appended(b: Backend) {
     };
     let batches = [
         vec![
-            entry(Event::InstanceStarted),
+            entry(Event::InstanceStarted { scheduled_at: None }),
             entry(Event::Forked {
                 fork: 1,
                 branches: 2,

@@ -4,6 +4,7 @@ use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::Cursor;
+use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Counts, Filter, Summary};
 
 use crate::Backend;
@@ -206,6 +207,32 @@ pub async fn pages_state_their_position(b: Backend) {
         let refused = b.store.page(&lost, &all).await;
         assert!(matches!(refused, Err(swirl_ports::Error::UnknownPlace(_))));
     }
+}
+
+/// A listing has many rows, and texts of errors come from definitions and services.
+pub async fn rows_have_a_bounded_size(b: Backend) {
+    let mut new = new("a");
+    new.header.input = Data::string("x".repeat(100_000));
+    b.create(new).await;
+    let failed = Command::End {
+        status: EndStatus::Faulted,
+        output: None,
+        error: Some(WorkflowError::new("Refused", "é".repeat(50_000))),
+    };
+    b.act(&root("a"), change(vec![failed])).await;
+    let filter = Filter {
+        limit: 10,
+        ..Filter::default()
+    };
+    let rows = b.store.list(&filter).await.unwrap();
+    let error = rows[0].error.clone().unwrap();
+    assert_eq!(error.name, "Refused");
+    assert!(error.message.starts_with('é') && error.message.ends_with('…'));
+    assert!(error.message.len() < 3_000, "{}", error.message.len());
+    let whole = b.store.instance(&InstanceId::new("a")).await.unwrap();
+    let whole = whole.unwrap();
+    assert_eq!(whole.state.error.unwrap().message.len(), 100_000);
+    assert_eq!(whole.header.input, Data::string("x".repeat(100_000)));
 }
 
 pub async fn instances_are_counted(b: Backend) {

@@ -99,6 +99,7 @@ async fn forking(b: &Backend, id: &str) {
         merges: vec![Merge::new(Some(PathId(3)), data!(7))],
         result: None,
         left: false,
+        context: None,
     };
     b.act(
         &scope(id, "r.1.1"),

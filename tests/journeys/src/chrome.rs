@@ -23,9 +23,28 @@ pub struct Chrome {
     _folder: TempDir,
 }
 
+/// What chromedriver prints before it ends because of its port.
+const PORT_IS_TAKEN: &str = "port not available";
+
 impl Chrome {
     /// Returns after it has printed its port.
+    ///
+    /// With port 0, chromedriver gets a free one for IPv6, and ends if another process has the same one for IPv4. Then
+    /// it is started again.
     pub fn start(client: reqwest::Client) -> Result<Chrome> {
+        const STARTS_MAX: usize = 10;
+        let mut starts = 1;
+        loop {
+            match Chrome::start_once(client.clone()) {
+                Err(error) if starts < STARTS_MAX && error.to_string().contains(PORT_IS_TAKEN) => {
+                    starts += 1;
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn start_once(client: reqwest::Client) -> Result<Chrome> {
         let folder = tempfile::tempdir()?;
         let process = Command::new("chromedriver")
             .arg("--port=0")

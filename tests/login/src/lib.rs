@@ -78,6 +78,7 @@ struct State {
     conduct: Conduct,
     codes: HashMap<String, Fields>,
     refreshes: Vec<String>,
+    id_tokens: Vec<String>,
     /// Forms that the token endpoint was sent, with the header `authorization`.
     forms: Vec<Fields>,
     issued: usize,
@@ -114,6 +115,11 @@ impl Login {
     /// The forms that the token endpoint was sent, each with the header `authorization` as a field.
     pub fn forms(&self) -> Vec<BTreeMap<String, String>> {
         self.state().forms.clone()
+    }
+
+    /// All ID tokens that it has given out.
+    pub fn id_tokens(&self) -> Vec<String> {
+        self.state().id_tokens.clone()
     }
 
     /// How often Ada's browser was led here to sign out.
@@ -232,9 +238,11 @@ impl Login {
             }
             None => format!("opaque-{number}"),
         };
+        let id = self.inner.key.token(&Value::Object(id));
+        state.id_tokens.push(id.clone());
         let mut answer = json!({
             "access_token": access,
-            "id_token": self.inner.key.token(&Value::Object(id)),
+            "id_token": id,
             "token_type": "Bearer",
             "expires_in": conduct.lasts,
         });

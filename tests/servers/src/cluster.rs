@@ -1,11 +1,11 @@
-//! A Redis Cluster of masters without replicas.
+//! A Redis Cluster of masters, with or without replicas.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail, ensure};
 
 use crate::port::free_port;
-use crate::process::START_LIMIT;
+use crate::process::{START_LIMIT, output};
 use crate::redis::{Mode, RedisOptions, RedisServer};
 
 const SLOTS: usize = 16_384;
@@ -13,7 +13,9 @@ const SLOTS: usize = 16_384;
 /// A private cluster. Dropping it kills all of its servers.
 #[derive(Debug)]
 pub struct RedisCluster {
+    /// The masters, then a replica of each if there are replicas.
     nodes: Vec<RedisServer>,
+    masters: usize,
 }
 
 impl RedisCluster {
@@ -28,10 +30,51 @@ impl RedisCluster {
             masters > 0 && options.port.is_none(),
             "ports are chosen for each node"
         );
-        let nodes = (0..masters)
+        RedisCluster::start_nodes(masters, masters, options)
+    }
+
+    /// Starts masters, and a replica for each, which takes over when its master has been silent for about two seconds.
+    pub fn with_replicas(masters: usize) -> Result<RedisCluster> {
+        let args = [
+            ["--cluster-node-timeout", "2000"],
+            ["--repl-diskless-sync-delay", "0"],
+        ];
+        let options = RedisOptions {
+            args: args.concat().into_iter().map(str::to_owned).collect(),
+            ..RedisOptions::default()
+        };
+        let cluster = RedisCluster::start_nodes(masters, masters * 2, &options)?;
+        for (index, replica) in cluster.nodes.iter().enumerate().skip(masters) {
+            let master = cluster.id(index - masters)?;
+            replica.cli(&["CLUSTER", "REPLICATE", &master])?;
+        }
+        cluster.wait_until_replicated()?;
+        Ok(cluster)
+    }
+
+    /// Waits until half of the nodes are replicas, and each follows its master.
+    pub fn wait_until_replicated(&self) -> Result<()> {
+        let begun = Instant::now();
+        let following = || {
+            let infos = self.nodes.iter();
+            let infos = infos.filter_map(|node| node.cli(&["INFO", "replication"]).ok());
+            infos
+                .filter(|info| info.contains("master_link_status:up"))
+                .count()
+        };
+        while following() != self.nodes.len() - self.masters {
+            ensure!(begun.elapsed() < START_LIMIT, "the replicas don't follow");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn start_nodes(masters: usize, count: usize, options: &RedisOptions) -> Result<RedisCluster> {
+        let nodes = (0..count)
             .map(|_| RedisServer::start_as(options.clone(), |_| Ok(Mode::Cluster(free_port()?))));
         let cluster = RedisCluster {
             nodes: nodes.collect::<Result<_>>()?,
+            masters,
         };
         cluster.join()?;
         cluster.wait_until_well()?;
@@ -39,10 +82,13 @@ impl RedisCluster {
     }
 
     fn join(&self) -> Result<()> {
-        let share = SLOTS.div_ceil(self.nodes.len());
+        let share = SLOTS.div_ceil(self.masters);
         for (index, node) in self.nodes.iter().enumerate() {
             let epoch = (index + 1).to_string();
             node.cli(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])?;
+            if index >= self.masters {
+                continue;
+            }
             let (first, end) = (index * share, ((index + 1) * share).min(SLOTS));
             let (first, last) = (first.to_string(), (end - 1).to_string());
             node.cli(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
@@ -67,6 +113,42 @@ impl RedisCluster {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
+        Ok(())
+    }
+
+    fn id(&self, index: usize) -> Result<String> {
+        self.nodes[index].cli(&["CLUSTER", "MYID"])
+    }
+
+    /// Whether a node is a master, by its own view.
+    pub fn is_master(&self, index: usize) -> bool {
+        let role = self.nodes[index].cli(&["ROLE"]);
+        role.is_ok_and(|role| role.starts_with("master"))
+    }
+
+    /// The replica takes over from its master, in agreement with it.
+    pub fn fail_over(&self, replica: usize) -> Result<()> {
+        self.nodes[replica].cli(&["CLUSTER", "FAILOVER"])?;
+        Ok(())
+    }
+
+    /// Moves slots from one master to another, with their keys. Returns when that is done.
+    pub fn move_slots(&self, from: usize, to: usize, count: usize) -> Result<()> {
+        let (from_id, to_id) = (self.id(from)?, self.id(to)?);
+        let (address, count) = (self.nodes[to].address(), count.to_string());
+        let args = [
+            "--cluster",
+            "reshard",
+            &address,
+            "--cluster-from",
+            &from_id,
+            "--cluster-to",
+            &to_id,
+            "--cluster-slots",
+            &count,
+            "--cluster-yes",
+        ];
+        output("redis-cli", "redis-tools", &args)?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! One NATS server with JetStream.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -73,6 +73,61 @@ impl NatsServer {
         }
         self.launch()
     }
+}
+
+impl NatsServer {
+    /// The machine loses power, and with it what came to the disk's cache in this time before: the store is again as it
+    /// was then.
+    pub fn lose_power(&mut self, unsynced: Duration) -> Result<()> {
+        let kept = self.folder().join("kept");
+        copy(&self.store(), &kept)?;
+        std::thread::sleep(unsynced);
+        self.kill()?;
+        std::fs::remove_dir_all(self.store())?;
+        std::fs::rename(kept, self.store())?;
+        self.launch()
+    }
+
+    /// The machine loses power, and a byte in the middle of each file of messages is another one afterwards.
+    pub fn damage(&mut self) -> Result<()> {
+        self.kill()?;
+        let mut folders = vec![self.store()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|kind| kind == "blk") {
+                    let mut bytes = std::fs::read(&path)?;
+                    let middle = bytes.len() / 2;
+                    bytes
+                        .iter_mut()
+                        .skip(middle)
+                        .take(1)
+                        .for_each(|byte| *byte ^= 0x40);
+                    std::fs::write(&path, bytes)?;
+                }
+            }
+        }
+        self.launch()
+    }
+}
+
+/// Copies a folder of a running server, whose files come and go.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let from = entry?.path();
+        let to = to.join(from.file_name().unwrap_or_default());
+        if from.is_dir() {
+            copy(&from, &to)?;
+        } else if let Err(error) = std::fs::copy(&from, &to)
+            && error.kind() != ErrorKind::NotFound
+        {
+            return Err(error.into());
+        }
+    }
+    Ok(())
 }
 
 /// A server that is ready sends its information first.

@@ -27,7 +27,16 @@ struct Shared {
     mode: Mutex<Mode>,
     /// Connections of an older generation are dead.
     generation: AtomicU64,
+    /// Connections from before the last increment pass nothing any more.
+    silenced: AtomicU64,
     over: AtomicBool,
+}
+
+/// When a connection began.
+#[derive(Debug, Clone, Copy)]
+struct Born {
+    generation: u64,
+    silenced: u64,
 }
 
 /// Passes bytes in both directions until its mode is changed. Dropping it ends its connections.
@@ -47,6 +56,7 @@ impl Proxy {
             target: Mutex::new(target.into()),
             mode: Mutex::new(Mode::Pass),
             generation: AtomicU64::new(0),
+            silenced: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
         let accepting = shared.clone();
@@ -78,6 +88,12 @@ impl Proxy {
     /// All connections are reset once. New ones are accepted.
     pub fn reset(&self) {
         self.shared.generation.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Connections that exist stay open and pass no bytes any more, for good. New ones work. This simulates a hung
+    /// machine behind a service that has moved on.
+    pub fn silence(&self) {
+        self.shared.silenced.fetch_add(1, Ordering::SeqCst);
     }
 
     pub fn heal(&self) {
@@ -125,8 +141,19 @@ impl Shared {
         *self.mode.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn alive(&self, generation: u64) -> bool {
-        self.generation.load(Ordering::SeqCst) == generation
+    fn born(&self) -> Born {
+        Born {
+            generation: self.generation.load(Ordering::SeqCst),
+            silenced: self.silenced.load(Ordering::SeqCst),
+        }
+    }
+
+    fn alive(&self, born: Born) -> bool {
+        self.generation.load(Ordering::SeqCst) == born.generation
+    }
+
+    fn holds(&self, born: Born) -> bool {
+        self.mode() == Mode::Hold || self.silenced.load(Ordering::SeqCst) != born.silenced
     }
 }
 
@@ -134,17 +161,16 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     while !shared.over.load(Ordering::SeqCst) {
         match listener.accept() {
             Ok((client, _)) => {
-                let generation = shared.generation.load(Ordering::SeqCst);
-                let shared = shared.clone();
-                std::thread::spawn(move || connect(client, &shared, generation));
+                let (shared, born) = (shared.clone(), shared.born());
+                std::thread::spawn(move || connect(client, &shared, born));
             }
             Err(_) => std::thread::sleep(TICK),
         }
     }
 }
 
-fn connect(client: TcpStream, shared: &Arc<Shared>, generation: u64) {
-    while shared.mode() == Mode::Hold && shared.alive(generation) {
+fn connect(client: TcpStream, shared: &Arc<Shared>, born: Born) {
+    while shared.holds(born) && shared.alive(born) {
         std::thread::sleep(TICK);
     }
     let target = {
@@ -152,17 +178,17 @@ fn connect(client: TcpStream, shared: &Arc<Shared>, generation: u64) {
         found.clone()
     };
     let server = match TcpStream::connect(target) {
-        Ok(server) if shared.mode() != Mode::Cut && shared.alive(generation) => server,
+        Ok(server) if shared.mode() != Mode::Cut && shared.alive(born) => server,
         _ => return kill(&client),
     };
     let (client, server) = (Arc::new(client), Arc::new(server));
     let back = (server.clone(), client.clone(), shared.clone());
-    std::thread::spawn(move || pump(&back.0, &back.1, &back.2, generation));
-    pump(&client, &server, shared, generation);
+    std::thread::spawn(move || pump(&back.0, &back.1, &back.2, born));
+    pump(&client, &server, shared, born);
 }
 
 /// Passes bytes in one direction until one side ends or the connection is cut.
-fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
+fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, born: Born) {
     let (mut reader, mut writer) = (from, to);
     let mut buffer = vec![0; 64 * 1024];
     let ready = from
@@ -173,10 +199,10 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
     if ready.is_err() {
         return kill(from);
     }
-    while shared.alive(generation) {
+    while shared.alive(born) {
         let count = match reader.read(&mut buffer) {
             // The other direction has been cut, so this one is reset too.
-            Ok(0) if !shared.alive(generation) => break,
+            Ok(0) if !shared.alive(born) => break,
             Ok(0) => {
                 // The other direction may still have data.
                 let _ = to.shutdown(Shutdown::Write);
@@ -188,10 +214,10 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, generation: u64) {
             }
             Err(_) => break,
         };
-        while shared.mode() == Mode::Hold && shared.alive(generation) {
+        while shared.holds(born) && shared.alive(born) {
             std::thread::sleep(TICK);
         }
-        if !shared.alive(generation) || writer.write_all(&buffer[..count]).is_err() {
+        if !shared.alive(born) || writer.write_all(&buffer[..count]).is_err() {
             break;
         }
     }

@@ -1,6 +1,8 @@
 //! One Redis server.
 
-use anyhow::Result;
+use std::io::Write as _;
+
+use anyhow::{Context as _, Result};
 
 use crate::process::{Process, output};
 use crate::server::{Kind, Place, Server};
@@ -118,6 +120,25 @@ impl RedisServer {
             let (options, mode) = (options.clone(), mode(port)?);
             Ok(RedisKind { options, mode })
         })
+    }
+
+    /// The machine loses power in the middle of a write to the append-only file.
+    pub fn lose_power(&mut self) -> Result<()> {
+        self.kill()?;
+        let folder = self.folder().join("appendonlydir");
+        let files = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
+        let paths = files.iter().map(std::fs::DirEntry::path);
+        let last = paths
+            .filter(|path| path.to_string_lossy().ends_with(".incr.aof"))
+            .max_by_key(|path| {
+                std::fs::metadata(path)
+                    .and_then(|found| found.modified())
+                    .ok()
+            });
+        let last = last.context("there is no append-only file")?;
+        let mut file = std::fs::OpenOptions::new().append(true).open(last)?;
+        file.write_all(b"*3\r\n$3\r\nSET\r\n$4\r\nto")?;
+        self.launch()
     }
 
     /// `redis://127.0.0.1:PORT`

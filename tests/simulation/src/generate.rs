@@ -20,6 +20,18 @@ pub struct Case {
     pub older: Vec<String>,
     /// Milliseconds after the start, type and id.
     pub events: Vec<(i64, String)>,
+    /// The documents are of DSL 1.0.
+    pub tasks: bool,
+}
+
+impl Case {
+    /// The workflow that a client starts.
+    pub fn workflow(&self) -> &'static str {
+        match self.tasks {
+            true => crate::tasks::generate::MAIN,
+            false => "main",
+        }
+    }
 }
 
 pub(crate) struct Writer {
@@ -57,6 +69,7 @@ pub fn generate(seed: u64, size: usize) -> Case {
         sub: sub.0,
         older: older.into_iter().map(|other| other.text).collect(),
         events,
+        tasks: false,
     }
 }
 

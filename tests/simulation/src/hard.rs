@@ -119,6 +119,107 @@ const SCHEDULED: &str = r#"start: {stateName: A, schedule: {interval: "R/PT5S/20
 states: [{name: A, type: operation, end: true, actions: [{functionRef: slow}]}]
 "#;
 
+/// A document of DSL 1.0.
+fn tasks(
+    name: &'static str,
+    text: &str,
+    acts: Vec<(i64, Planned)>,
+    wanted: &'static [&'static str],
+) -> Hard {
+    let head = "document: {dsl: 1.0.3, namespace: sim, name: main, version: 1.0.0}\n";
+    let documents = others().chain([format!("{head}{text}")]).collect();
+    Hard {
+        name,
+        plan: Plan { documents, acts },
+        wanted,
+    }
+}
+
+const NESTED: &str = r#"do:
+  - outer:
+      try:
+        - each:
+            for: {each: n, in: "[1, 2]"}
+            do:
+              - both:
+                  fork:
+                    branches:
+                      - left: {call: http, with: {method: get, endpoint: "http://sim.test/repaired/{n}"}}
+                      - right: {do: [{pause: {wait: PT3S}}, {slow: {call: http, with: {method: get, endpoint: "http://sim.test/slow/1"}}}]}
+      catch: {errors: {with: {status: 404}}}
+  - last: {set: {ended: true}}
+"#;
+
+const RACING: &str = r#"do:
+  - race:
+      fork:
+        compete: true
+        branches:
+          - call: {call: http, with: {method: get, endpoint: "http://sim.test/endless/1"}}
+          - hear: {listen: {to: {any: [{with: {type: never}}], until: "length == 3"}}}
+          - wait: {for: {in: "[1, 2]"}, do: [{pause: {wait: PT5H}}]}
+"#;
+
+const EVERY: &str = r#"schedule: {every: PT7S}
+do: [{slow: {call: http, with: {method: get, endpoint: "http://sim.test/slow/1"}}}]
+"#;
+
+/// Each end has one successor.
+const AFTER: &str = r#"schedule: {after: PT9S}
+do: [{slow: {call: http, with: {method: get, endpoint: "http://sim.test/slow/1"}}}]
+"#;
+
+const ON: &str = r#"schedule: {on: {all: [{with: {type: one}}, {with: {type: two}}]}}
+do:
+  - heard: {set: {count: "${ length }"}}
+  - more: {listen: {to: {one: {with: {type: more}, correlate: {order: {from: .orderid, expect: "42"}}}}}}
+"#;
+
+fn task(action: Action) -> Planned {
+    operate("sim.main", "1", action)
+}
+
+/// Hard cases of DSL 1.0.
+pub fn all_of_tasks() -> Vec<Hard> {
+    let begin = || (0, start("sim.main", "1", 3));
+    vec![
+        tasks(
+            "branches in a loop in a try are retried",
+            NESTED,
+            vec![begin(), (9_000, task(Action::Retry))],
+            &["sim.main completed"],
+        ),
+        tasks(
+            "cancelled in a race",
+            RACING,
+            vec![begin(), (5_000, task(Action::Cancel))],
+            &["sim.main cancelled"],
+        ),
+        tasks(
+            "a schedule of tasks",
+            EVERY,
+            vec![(45_000, start("leaf", "1", 3))],
+            &["sim.main completed", "leaf completed"],
+        ),
+        tasks(
+            "a schedule that follows its instances",
+            AFTER,
+            vec![(45_000, start("leaf", "1", 3))],
+            &["sim.main completed", "leaf completed"],
+        ),
+        tasks(
+            "events that start tasks",
+            ON,
+            vec![
+                (0, Planned::Event(event("one"))),
+                (300, Planned::Event(event("two"))),
+                (20_000, Planned::Event(event("more"))),
+            ],
+            &["sim.main completed"],
+        ),
+    ]
+}
+
 fn me(action: Action) -> Planned {
     operate("main", "1", action)
 }

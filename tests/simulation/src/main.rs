@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use swirl_simulation::generate::{Case, generate};
-use swirl_simulation::{Mode, Totals, check_mode};
+use swirl_simulation::{Mode, Totals, check_mode, tasks};
 
 /// Runs random workflows undisturbed and with faults. The outcomes must be the same.
 #[derive(Parser)]
@@ -26,6 +26,40 @@ struct Args {
     /// The mode in which each seed is run; all modes if absent.
     #[arg(long, value_enum)]
     mode: Option<Mode>,
+    /// The edition of the workflows.
+    #[arg(long, value_enum, default_value_t = Edition::All)]
+    edition: Edition,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Edition {
+    /// 0.8, with sub-workflows of other editions.
+    #[value(name = "0.8")]
+    States,
+    /// DSL 1.0.
+    #[value(name = "1.0")]
+    Tasks,
+    /// Both in turns.
+    All,
+}
+
+impl Edition {
+    fn generate(self, seed: u64, size: usize) -> Case {
+        match self {
+            Edition::States => generate(seed, size),
+            Edition::Tasks => tasks::generate::generate(seed, size),
+            Edition::All if seed.is_multiple_of(2) => generate(seed, size),
+            Edition::All => tasks::generate::generate(seed, size),
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Edition::States => "0.8",
+            Edition::Tasks => "1.0",
+            Edition::All => "all",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,9 +94,10 @@ fn main() -> Result<()> {
         seeds += 1;
         for mode in Mode::of_seed(seed, args.mode) {
             let size = args.size.of(seed);
-            if !check(&generate(seed, size), mode, &mut totals).is_empty() {
+            let case = args.edition.generate(seed, size);
+            if !check(&case, mode, &mut totals).is_empty() {
                 failed += 1;
-                report(seed, size, mode, args.size);
+                report(seed, size, mode, &args);
             }
         }
         if std::io::stdout().is_terminal() && shown.elapsed() > Duration::from_millis(200) {
@@ -85,9 +120,9 @@ fn check(case: &Case, mode: Mode, totals: &mut Totals) -> Vec<String> {
 }
 
 /// Looks for the smallest failing case, because it is the easiest to read.
-fn report(seed: u64, size: usize, mode: Mode, sizes: Size) {
+fn report(seed: u64, size: usize, mode: Mode, args: &Args) {
     let mut totals = Totals::default();
-    let smaller = (1..=size).map(|size| generate(seed, size));
+    let smaller = (1..=size).map(|size| args.edition.generate(seed, size));
     let mut found = smaller.map(|case| (check(&case, mode, &mut totals), case));
     if let Some((found, case)) = found.find(|(found, _)| !found.is_empty()) {
         println!(
@@ -102,8 +137,9 @@ fn report(seed: u64, size: usize, mode: Mode, sizes: Size) {
     }
     let name = |value: &str| value.to_lowercase();
     println!(
-        "again: cargo xtask simulate --seeds 1 --seed {seed} --size {} --mode {}",
-        name(&format!("{sizes:?}")),
+        "again: cargo xtask simulate --seeds 1 --seed {seed} --edition {} --size {} --mode {}",
+        args.edition.word(),
+        name(&format!("{:?}", args.size)),
         name(&format!("{mode:?}"))
     );
 }

@@ -14,6 +14,7 @@ use crate::generate::{Case, generate};
 use crate::more::OTHERS;
 use crate::random::Random;
 use crate::reference::World;
+use crate::tasks::{self, CLUSTER_MARGIN_MS, MOMENT_MARGIN_MS};
 
 /// The initial input of all cases.
 pub fn input(seed: u64) -> Data {
@@ -39,7 +40,8 @@ pub fn event(kind: &str) -> CloudEvent {
 /// A generated case. Depending on the seed, it is suspended during the run or gets a new version.
 pub fn plan_of(case: &Case) -> Plan {
     let mut random = Random::new(case.seed ^ 0x97a);
-    let mut acts = vec![(0, start("main", "1", case.seed))];
+    let workflow = case.workflow();
+    let mut acts = vec![(0, start(workflow, "1", case.seed))];
     acts.extend(
         case.events
             .iter()
@@ -47,8 +49,8 @@ pub fn plan_of(case: &Case) -> Plan {
     );
     if random.percent(25) {
         let at = random.below(6_000) as i64;
-        acts.push((at, operate("main", "1", Action::Suspend)));
-        acts.push((at + 10_000, operate("main", "1", Action::Resume)));
+        acts.push((at, operate(workflow, "1", Action::Suspend)));
+        acts.push((at + 10_000, operate(workflow, "1", Action::Resume)));
     }
     if random.percent(25) {
         // The running instance keeps its version. The new version has only this output.
@@ -104,7 +106,9 @@ pub fn operate(workflow: &str, key: &str, action: Action) -> Planned {
 
 /// The outcome of a case according to the reference interpreter: one line for each instance, sorted.
 pub fn expected(case: &Case) -> Result<Vec<String>> {
-    let lines = outcomes(case)?.into_iter().map(|(line, ..)| line);
+    let lines = outcomes(case, CLUSTER_MARGIN_MS)?
+        .into_iter()
+        .map(|(line, ..)| line);
     let mut lines: Vec<String> = lines.collect();
     lines.sort();
     Ok(lines)
@@ -113,7 +117,7 @@ pub fn expected(case: &Case) -> Result<Vec<String>> {
 /// The same with the time of each end and the number of warnings, for runs in which nothing takes longer than
 /// necessary.
 pub fn expected_in_time(case: &Case) -> Result<Vec<String>> {
-    let lines = outcomes(case)?
+    let lines = outcomes(case, MOMENT_MARGIN_MS)?
         .into_iter()
         .map(|(line, at, warned)| ended(&line, at, warned));
     let mut lines: Vec<String> = lines.collect();
@@ -121,14 +125,44 @@ pub fn expected_in_time(case: &Case) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-fn outcomes(case: &Case) -> Result<Vec<(String, i64, usize)>> {
-    let mut workflows = Vec::new();
-    for text in documents(case) {
-        workflows.push(workflow(&text)?);
+/// Why the outcome depends on the order of things that are closer to each other than `margin`, if it does.
+pub fn undecided(case: &Case, margin: i64) -> Result<Option<String>> {
+    match case.tasks {
+        true => Ok(expected_of_tasks(case, margin)?.undecided),
+        false => Ok(None),
     }
+}
+
+fn expected_of_tasks(case: &Case, margin: i64) -> Result<tasks::Expected> {
+    let texts = case.older.iter().chain([&case.sub, &case.main]);
+    let documents: Vec<serde_json::Value> = texts
+        .map(|text| serde_json::from_str(text))
+        .collect::<std::result::Result<_, _>>()?;
+    let events = events(case);
+    let input = input(case.seed);
+    Ok(tasks::expected(
+        &documents,
+        case.workflow(),
+        input,
+        events,
+        margin,
+    ))
+}
+
+fn events(case: &Case) -> Vec<(i64, CloudEvent)> {
     let events = case.events.iter();
-    let events = events.map(|(at, kind)| (*at, event(kind))).collect();
-    let outcomes = World::new(workflows, events).run("main", input(case.seed));
+    events.map(|(at, kind)| (*at, event(kind))).collect()
+}
+
+fn outcomes(case: &Case, margin: i64) -> Result<Vec<(String, i64, usize)>> {
+    let outcomes = match case.tasks {
+        true => expected_of_tasks(case, margin)?.outcomes,
+        false => {
+            let workflows = documents(case).map(|text| workflow(&text));
+            let workflows = workflows.collect::<Result<_>>()?;
+            World::new(workflows, events(case)).run("main", input(case.seed))
+        }
+    };
     let lines = outcomes.iter().map(|outcome| {
         let error = outcome.error.as_deref();
         let text = line(&outcome.workflow, outcome.status, &outcome.output, error);
@@ -157,9 +191,9 @@ fn ended(line: &str, at: i64, warned: usize) -> String {
 pub fn in_time(workflow: &str, state: &InstanceState, history: &[HistoryEntry]) -> String {
     let is_warning = |it: &&HistoryEntry| matches!(it.event, Event::ValidationFailed { .. });
     let warned = history.iter().filter(is_warning).count();
-    let error = state.error.as_ref().map(|error| error.name.as_str());
+    let error = state.error.as_ref().map(tasks::shown);
     let output = state.output.clone().unwrap_or_default();
-    let line = line(workflow, state.status.as_str(), &output, error);
+    let line = line(workflow, state.status.as_str(), &output, error.as_deref());
     let at = state.ended_at.map_or(0, |at| at.0 - crate::rig::START);
     ended(&line, at, warned)
 }

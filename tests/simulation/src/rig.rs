@@ -26,7 +26,7 @@ use swirl_service::{Deployment, Service, StartRequest};
 use swirl_system::{Calls, System};
 use swirl_world::VirtualClock;
 
-use crate::functions::{Answer, answer, weight};
+use crate::functions::{Answer, answered, asked};
 use crate::generate::Case;
 use crate::random::Random;
 use crate::store::{ChaosStore, Kept, give_way};
@@ -138,9 +138,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[async_trait]
 impl FunctionCaller for Functions {
     async fn call(&self, request: CallRequest) -> std::result::Result<Data, WorkflowError> {
-        let name = request.function.name.to_string();
-        let arguments = request.arguments.to_string();
-        let weight = weight(&request.arguments);
+        let (name, arguments) = asked(&request);
         let now = self.clock.now();
         let (began, attempt) = {
             let mut outside = lock(&self.outside);
@@ -166,7 +164,7 @@ impl FunctionCaller for Functions {
                 }
             }
         };
-        let Answer { after_ms, result } = answer(&name, weight, attempt, i64::MAX);
+        let Answer { after_ms, result } = answered(&request, attempt, i64::MAX);
         let until = began.plus_ms(after_ms);
         if until > now {
             self.clock.sleep_until(until).await;
@@ -501,7 +499,7 @@ fn play(rig: &mut Rig, case: &Case, broken: Broken) -> Result<()> {
     input.set("order", Data::string("42"));
     input.set("n", Data::int((case.seed % 9) as i64));
     let request = StartRequest {
-        workflow: "main".to_owned(),
+        workflow: case.workflow().to_owned(),
         input,
         request: "1".to_owned(),
         ..StartRequest::default()

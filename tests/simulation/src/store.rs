@@ -340,6 +340,10 @@ impl ExecutionStore for ChaosStore {
         Ok(released)
     }
 
+    async fn reclaim(&self, scope: &ScopeRef, input: &str) -> Result<bool> {
+        self.inner.reclaim(scope, input).await
+    }
+
     /// Adds an input, sometimes twice, or repeats an old one.
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         give_way().await;

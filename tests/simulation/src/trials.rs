@@ -21,7 +21,7 @@ const LATE: [&str; 3] = [
 /// Conditions over data alone, which are evaluated for results too.
 const DATA: [&str; 3] = [
     "{language: spel, body: \"$.n lt 5\"}",
-    "{language: jq, body: \".n > 3\"}",
+    "{language: jq, body: \"$data.n > 3\"}",
     "{language: jsonpath, body: \"$[?(@.n > 6)]\"}",
 ];
 

@@ -42,7 +42,7 @@ fn is_nested(wait: &Wait) -> bool {
     list.iter().any(|wait| !matches!(wait, Wait::Event(_)))
 }
 
-/// The features of a workflow, in the terms of `docs/simulation.md`.
+/// The features of a workflow, in the terms of `docs/dev/simulation.md`.
 fn found(wf: &Workflow) -> Vec<&'static str> {
     let mut found = Vec::new();
     let mut note = |is_there: bool, what| {

@@ -1,4 +1,4 @@
-//! Proof that the checkers find bugs: each broken variant is run with the seed that `docs/simulation.md` states, and
+//! Proof that the checkers find bugs: each broken variant is run with the seed that `docs/dev/simulation.md` states, and
 //! the expected checker must report it.
 
 use swirl_simulation::cluster::{Faults, Mutant};

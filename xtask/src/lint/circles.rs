@@ -2,6 +2,10 @@
 //! are in `xtask/circles.toml`; an entry is removed when its files have been separated. A module and its own children
 //! belong together and aren't checked.
 //!
+//! Calls of methods count too ([`methods`]), those of a module's children included: in most crates no ring may close
+//! through them. `circles.toml` has the sizes of those that are left in the other crates, and the crates whose folders
+//! are floors: no file may use one of a folder that is listed after its own.
+//!
 //! This works without a parser: it reads `use` lines, and paths that begin with `crate`, `super` or the name of a
 //! module that the file declares. A re-exported name belongs to the file that defines it. Tests are skipped: they are
 //! at the end of a file and may use anything.
@@ -15,6 +19,7 @@ use super::{Tree, join};
 use crate::finding::Finding;
 use rings::Uses;
 
+mod methods;
 mod rings;
 
 /// Crates of tests aren't checked.
@@ -47,6 +52,12 @@ struct Listed {
     /// The files of each ring.
     #[serde(default)]
     rings: Vec<BTreeSet<String>>,
+    /// By crate, the number of files of each ring that calls of methods close.
+    #[serde(default)]
+    methods: BTreeMap<String, Vec<usize>>,
+    /// By crate, its folders in `src`: the lowest floor first.
+    #[serde(default)]
+    floors: BTreeMap<String, Vec<String>>,
     #[serde(flatten)]
     pairs: BTreeMap<String, Vec<String>>,
 }
@@ -55,13 +66,26 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let list = tree.text(LIST).unwrap_or_default();
     let Listed {
         mut rings,
+        mut methods,
+        floors,
         mut pairs,
     } = toml::from_str(list).context(LIST)?;
     let mut findings = Vec::new();
     let is_ours = |root: &&String| root.ends_with("src/lib.rs") && !root.starts_with(TESTS);
     let roots = tree.roots.iter().filter(is_ours);
     for root in roots.collect::<BTreeSet<_>>() {
-        let uses = apart(&files(tree, root)?)?;
+        let files = files(tree, root)?;
+        let uses = apart(&files)?;
+        let folder = root.trim_end_matches("/src/lib.rs");
+        let known = methods.remove(folder).unwrap_or_default();
+        let mut all = uses.clone();
+        methods::add(&files, &mut all)?;
+        for (one, others) in &mut all {
+            others.retain(|other| !lists(&pairs, one, other) && !lists(&pairs, other, one));
+        }
+        findings.extend(through_methods(folder, &uses, &all, known));
+        let floors = floors.get(folder).map_or(&[][..], Vec::as_slice);
+        findings.extend(upwards(folder, floors, &all));
         for (one, other) in of_two(&uses) {
             let known = pairs.get_mut(one).and_then(|known| {
                 let at = known.iter().position(|known| known == other)?;
@@ -83,6 +107,10 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
             }
         }
     }
+    findings.extend(methods.into_keys().map(|folder| {
+        let message = format!("lists {folder} under methods, which is no crate: remove it");
+        Finding::new(LIST, message)
+    }));
     pairs.retain(|_, others| !others.is_empty());
     findings.extend(pairs.into_iter().map(|(path, others)| {
         let others = others.join(", ");
@@ -236,6 +264,76 @@ fn apart<'t>(files: &[File<'t>]) -> Result<Uses<'t>> {
         });
     }
     Ok(uses)
+}
+
+/// Whether these files are listed, because they use each other.
+fn lists(pairs: &BTreeMap<String, Vec<String>>, one: &str, other: &str) -> bool {
+    let known = pairs.get(one);
+    known.is_some_and(|known| known.iter().any(|known| known == other))
+}
+
+/// The rings of a crate that calls of methods close must have the sizes that are listed, the largest first.
+fn through_methods(
+    folder: &str,
+    uses: &Uses<'_>,
+    all: &Uses<'_>,
+    known: Vec<usize>,
+) -> Vec<Finding> {
+    let mut rings = rings::find(all);
+    let mut pairs = of_two(all);
+    let in_ring = |file: &str| rings.iter().any(|ring| ring.files.contains(file));
+    pairs.retain(|(one, other)| !in_ring(one) || !in_ring(other));
+    // Those that need no method are found already.
+    let (found, found_pairs) = (rings::find(uses), of_two(uses));
+    pairs.retain(|pair| !found_pairs.contains(pair));
+    rings.retain(|ring| found.iter().all(|found| found.files != ring.files));
+    let mut sizes: Vec<usize> = rings.iter().map(|ring| ring.files.len()).collect();
+    sizes.sort_by_key(|size| std::cmp::Reverse(*size));
+    sizes.extend(pairs.iter().map(|_| 2));
+    if sizes == known {
+        return Vec::new();
+    }
+    if !known.is_empty() {
+        let message =
+            format!("lists rings of {known:?} files in {folder}, and they have {sizes:?}");
+        return vec![Finding::new(LIST, message)];
+    }
+    let of_rings = rings.iter().map(|ring| {
+        Finding::new(
+            ring.shortest[0],
+            format!("{}, through methods", ring.message()),
+        )
+    });
+    let of_pairs = pairs.iter().map(|(one, other)| {
+        let message = format!("calls methods of {other}, which uses it");
+        Finding::new(*one, message)
+    });
+    of_rings.chain(of_pairs).collect()
+}
+
+/// Uses of files on a higher floor.
+fn upwards(folder: &str, floors: &[String], all: &Uses<'_>) -> Vec<Finding> {
+    let floor = |path: &str| {
+        let inside = path.strip_prefix(folder)?.strip_prefix("/src/")?;
+        floors
+            .iter()
+            .position(|floor| inside.split('/').next() == Some(floor))
+    };
+    let mut found = Vec::new();
+    for (one, others) in all {
+        for other in others {
+            if let (Some(low), Some(high)) = (floor(one), floor(other))
+                && low < high
+            {
+                let message = format!(
+                    "uses {other}, but the floor '{}' is below '{}'",
+                    floors[low], floors[high]
+                );
+                found.push(Finding::new(*one, message));
+            }
+        }
+    }
+    found
 }
 
 /// Files that use each other.
@@ -396,6 +494,81 @@ mod tests {
         assert_eq!(found(&listed(other)).len(), 2);
         let open = [ring[0], ring[1], ring[2], ring[4], (LIST, all)];
         assert!(found(&open)[0].contains("remove it"));
+    }
+
+    #[test]
+    fn rings_through_methods_are_found() {
+        let files = |c: &'static str| {
+            [
+                ("a/src/lib.rs", "mod b;\nmod c;\nmod d;\n"),
+                (
+                    "a/src/b.rs",
+                    "pub struct B {\n    d: Arc<D>,\n}\nimpl B {\n    fn f(&self) {\n        self\n            .g()\n    }\n}\n",
+                ),
+                ("a/src/c.rs", c),
+                (
+                    "a/src/d.rs",
+                    "pub struct D;\nimpl D {\n    pub fn b(&self) -> B {\n        todo()\n    }\n}\n",
+                ),
+            ]
+        };
+        let ring = ["a/src/b.rs: calls methods of a/src/c.rs, which uses it"];
+        for call in [
+            "impl B {\n    fn g(&self) {\n        self.f()\n    }\n}\n",
+            "impl B {\n    fn g(&self) {\n        Self::f(self)\n    }\n}\n",
+            "impl B {\n    fn g(&self) {}\n}\nfn h(b: &mut B) {\n    b.f();\n}\n",
+            "impl B {\n    fn g(&self) {\n        self.d.b().f()\n    }\n}\n",
+        ] {
+            assert_eq!(found(&files(call)), ring, "{call}");
+        }
+        // Its own method of that name, another type, and a value of unknown type.
+        for call in [
+            "impl B {\n    fn g(&self) {\n        self.i()\n    }\n    fn i(&self) {}\n}\n",
+            "impl B {\n    fn g(&self) {}\n}\nfn h(d: &D) {\n    d.f();\n}\n",
+            "impl B {\n    fn g(&self) {\n        let b = other();\n        b.f();\n    }\n}\n",
+        ] {
+            assert_eq!(found(&files(call)), [""; 0], "{call}");
+        }
+        let call = "impl B {\n    fn g(&self) {\n        self.f()\n    }\n}\n";
+        let listed = |list| {
+            let mut all = files(call).to_vec();
+            all.push((LIST, list));
+            found(&all)
+        };
+        assert_eq!(listed("[methods]\na = [2]\n"), [""; 0]);
+        assert_eq!(
+            listed("[methods]\na = [3]\n"),
+            ["xtask/circles.toml: lists rings of [3] files in a, and they have [2]"]
+        );
+    }
+
+    #[test]
+    fn no_file_uses_a_higher_floor() {
+        let files = [
+            ("a/src/lib.rs", "mod b;\nmod c;\n"),
+            (
+                "a/src/b/mod.rs",
+                "pub struct B;\nimpl B {\n    fn f(&self) {\n        self.g();\n    }\n}\n",
+            ),
+            (
+                "a/src/c/mod.rs",
+                "use crate::b::B;\nimpl B {\n    fn g(&self) {}\n}\n",
+            ),
+            (
+                LIST,
+                "methods = { a = [2] }\nfloors = { a = [\"b\", \"c\"] }\n",
+            ),
+        ];
+        assert_eq!(
+            found(&files),
+            ["a/src/b/mod.rs: uses a/src/c/mod.rs, but the floor 'b' is below 'c'"]
+        );
+        let mut turned = files;
+        turned[3].1 = "methods = { a = [2] }\nfloors = { a = [\"c\", \"b\"] }\n";
+        assert_eq!(
+            found(&turned),
+            ["a/src/c/mod.rs: uses a/src/b/mod.rs, but the floor 'c' is below 'b'"]
+        );
     }
 
     #[test]

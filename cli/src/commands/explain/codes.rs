@@ -11,6 +11,11 @@ pub const REFUSALS: &[Row] = &[
         "Send the request again; check for a proxy that closes connections.",
     ),
     (
+        "body-too-slow",
+        "The body of a request arrived too slowly.",
+        "At least 1 KiB a second is needed, after ten seconds. Send the request again over a faster connection; check for a proxy that holds bodies back.",
+    ),
+    (
         "definition-broken",
         "A stored definition cannot be read by this build.",
         "The message gives the reason. It was deployed by another build, or the store is damaged: deploy it under a new version.",
@@ -107,8 +112,8 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "invalid-text",
-        "A document is not UTF-8 text.",
-        "Save it as UTF-8.",
+        "A body is not a text in the character set that it names, or in UTF-8 if it names none.",
+        "Send it as UTF-8, or with the 'charset' that it has in its Content-Type.",
     ),
     (
         "key-conflict",
@@ -139,6 +144,11 @@ pub const REFUSALS: &[Row] = &[
         "no-schedule",
         "The workflow has no schedule that could be paused.",
         "'swirl definition list' shows schedules.",
+    ),
+    (
+        "patch-failed",
+        "The jq expression of 'patch' fails on the state data of the instance, or has no result or several.",
+        "The detail says how it fails; --dry-run shows what it makes of the data.",
     ),
     (
         "provider-unavailable",
@@ -201,6 +211,11 @@ pub const REFUSALS: &[Row] = &[
         "Wait until one has ended, or stop one: 'swirl batch list'.",
     ),
     (
+        "too-many-bodies",
+        "The bodies of other requests use all memory that the server has for incomplete ones.",
+        "Send the request again in a moment. If that doesn't help, raise 'coordinator.incomplete_bodies'.",
+    ),
+    (
         "too-many-deployments",
         "The maximum number of deployments of this caller is being read.",
         "Deploy a few at a time: the next one is accepted when one of them has been answered.",
@@ -241,6 +256,11 @@ pub const REFUSALS: &[Row] = &[
         "'swirl batch list' shows the batches that are kept; a batch is dropped some time after its end.",
     ),
     (
+        "unknown-coding",
+        "The Content-Encoding of a body is not known, or the body does not have it.",
+        "Send the body uncompressed, or with gzip, deflate or br.",
+    ),
+    (
         "unknown-dead-letter",
         "There is no dead letter with this number.",
         "It may have been sent again or dropped. 'swirl dead-letters list' shows the existing ones.",
@@ -279,6 +299,11 @@ pub const REFUSALS: &[Row] = &[
         "unknown-workflow",
         "No such workflow is deployed, or not in this version.",
         "'swirl definition list' shows what is deployed.",
+    ),
+    (
+        "webhook-refused",
+        "A sender of webhooks asked whether it may deliver events, and may not.",
+        "Name it in 'coordinator.webhook_origins' (or 'swirl dev --webhook-origin').",
     ),
     (
         "wrong-status",

@@ -39,7 +39,10 @@ pub fn run(
 /// All documents in the folders of the paths.
 fn look(paths: &[PathBuf]) -> Seen {
     let mut files = Vec::new();
-    let wanted = |name: &str| ENDINGS.iter().any(|ending| name.ends_with(ending));
+    let wanted = |path: &Path| {
+        let name = path.to_string_lossy();
+        ENDINGS.iter().any(|ending| name.ends_with(ending))
+    };
     for path in paths {
         let folder = match path.is_dir() {
             true => path.as_path(),

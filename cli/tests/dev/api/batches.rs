@@ -8,6 +8,24 @@ use crate::process::Dev;
 
 const PATH: &str = "/api/v1/batches";
 
+/// One of its branches fails unless `ok` is true.
+pub const BRANCHED: &str = r#"
+id: branched
+version: "1.0.0"
+specVersion: "0.8"
+functions:
+  - {name: check, type: expression, operation: 'if .ok then {checked: true} else error("not ok") end'}
+states:
+  - name: Pay and check
+    type: parallel
+    branches:
+      - name: Payment
+        actions: [{functionRef: check}]
+      - name: Other
+        actions: [{functionRef: check, condition: "${ .ok }"}]
+    end: true
+"#;
+
 pub async fn check(dev: &Dev) {
     refused(dev).await;
     retried(dev).await;
@@ -17,6 +35,9 @@ pub async fn check(dev: &Dev) {
     suspended_and_removed(dev).await;
     not_too_many(dev).await;
     on_the_command_line(dev).await;
+    foreseen(dev).await;
+    patched(dev).await;
+    of_a_branch(dev).await;
 }
 
 async fn post(dev: &Dev, body: &Value) -> Answer {
@@ -127,6 +148,8 @@ async fn retried(dev: &Dev) {
         (&json!(3), &json!(2)),
         "{trial:#}"
     );
+    assert_eq!(trial["misfits"][0]["code"], "wrong-status", "{trial:#}");
+    assert_eq!(trial["misfits"][0]["instance"], runs.as_str(), "{trial:#}");
     assert_eq!(trial["counts"]["faulted"], 2, "{trial:#}");
     let sample = trial["sample"].as_array().unwrap();
     assert!(sample.len() == 3 && sample[0]["id"] == runs.as_str());
@@ -150,8 +173,9 @@ async fn retried(dev: &Dev) {
     assert!(done["endedAt"].is_string());
     having(dev, &once, "completed").await;
     let path = format!("{PATH}/{}?afterwards=true", id(&created));
-    let failed_again = |batch: &Value| batch["afterwards"]["faulted"] == 1;
-    let after = dev.until(&path, "one failed again", failed_again).await;
+    let settled = |batch: &Value| batch["afterwards"]["settled"] == true;
+    let after = dev.until(&path, "one failed again", settled).await;
+    assert_eq!(after["afterwards"]["failedAgain"], 1, "{after:#}");
     assert_eq!(after["afterwards"]["completed"], 1, "{after:#}");
     assert_eq!(after["afterwards"]["counted"], 2, "{after:#}");
 
@@ -326,7 +350,7 @@ async fn on_the_command_line(dev: &Dev) {
     assert!(text.starts_with("1 instances match; 1 of them"), "{text}");
     let (code, text, told) = dev.run(&[&create[..], &["--reason", "typed", "--wait"]].concat());
     assert_eq!(code, Some(0), "{text}{told}");
-    assert!(text.contains("completed: 1 of 1"), "{text}");
+    assert!(text.contains("1 of 1: all succeeded"), "{text}");
     assert_eq!(operated(dev, &id).await[0]["reason"], "typed");
     let listed = dev.swirl(&["batch", "list"]);
     let batch = listed["batches"][0]["id"].as_str().unwrap();
@@ -338,7 +362,137 @@ async fn on_the_command_line(dev: &Dev) {
     assert!(code == Some(1) && told.contains("wrong-status"), "{told}");
     let (code, _, told) = dev.run(&["batch", "create", "retry", "--query", ""]);
     assert!(code == Some(1) && told.contains("empty-query"), "{told}");
+    let fails = faulted(dev, "batch-typed-again", 1000).await;
+    let wait = ["batch", "create", "retry", "--wait", "--query"];
+    let (code, text, _) = dev.run(&[&wait[..], &[&of(&[&fails])]].concat());
+    assert_eq!(code, Some(1), "it failed again: {text}");
+    assert!(text.contains("0 succeeded, 1 did not"), "{text}");
+    assert!(text.contains("1 failed again"), "{text}");
     having(dev, &id, "completed").await;
     let (code, text, _) = dev.run(&[&create[..], &["--wait"]].concat());
     assert_eq!(code, Some(1), "one was refused: {text}");
+}
+
+/// A dry run finds what the run refuses.
+async fn foreseen(dev: &Dev) {
+    let failed = faulted(dev, "batch-foreseen", 1000).await;
+    let runs = waiting(dev, "batch-foreseen").await;
+    for (operation, code) in [
+        (
+            json!({"operation": "rerun", "state": "Nowhere"}),
+            "wrong-status",
+        ),
+        (
+            json!({"operation": "retry", "patch": ".key + 1"}),
+            "patch-failed",
+        ),
+        (json!({"operation": "remove"}), "still-running"),
+    ] {
+        let mut body = operation.clone();
+        let of_running = operation["operation"] == "remove";
+        body["query"] = of(&[if of_running { &runs } else { &failed }]).into();
+        body["dryRun"] = true.into();
+        let trial = post(dev, &body).await.is(200);
+        assert_eq!(trial["fit"], 0, "{trial:#}");
+        assert_eq!(trial["misfits"][0]["code"], code, "{trial:#}");
+        body["dryRun"] = false.into();
+        let batch = post(dev, &body).await.is(201);
+        let done = having_ended(dev, &batch).await;
+        assert_eq!(done["refusals"], json!({code: 1}), "{done:#}");
+    }
+    let wrong = json!({"operation": "retry", "query": of(&[&failed]), "patch": ".a ="});
+    post(dev, &wrong).await.refused(400, "invalid-operation");
+    let wrong = json!({"operation": "skip", "query": of(&[&failed]), "result": 1, "patch": "."});
+    post(dev, &wrong).await.refused(400, "invalid-operation");
+}
+
+async fn patched(dev: &Dev) {
+    let first = faulted(dev, "batch-patched", 1000).await;
+    let second = faulted(dev, "batch-patched-too", 1000).await;
+    let query = of(&[&first, &second]);
+    let patch = ".failures = 0";
+    let create = [
+        "batch", "create", "retry", "--query", &query, "--patch", patch,
+    ];
+    let (code, text, _) = dev.run(&[&create[..], &["--dry-run"]].concat());
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        text.contains("2 of them are in a state for retry"),
+        "{text}"
+    );
+    assert!(text.contains("~ /failures: 1000 -> 0"), "{text}");
+    let (code, text, told) = dev.run(&[&create[..], &["--wait"]].concat());
+    assert_eq!(code, Some(0), "{text}{told}");
+    for id in [&first, &second] {
+        let ended = having(dev, id, "completed").await;
+        assert_eq!(ended["output"]["failures"], 0, "{ended:#}");
+    }
+
+    let third = faulted(dev, "patched", 1000).await;
+    let retry = ["retry", &third, "--patch", patch];
+    let (code, text, _) = dev.run(&[&retry[..], &["--dry-run"]].concat());
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("~ /failures: 1000 -> 0"), "{text}");
+    let path = format!("/api/v1/instances/{third}/retry");
+    let trial = json!({"patch": patch, "dryRun": true}).to_string();
+    let trial = dev.post(&path, &[JSON], trial).await.is(200);
+    let change = &trial["data"]["changes"][0];
+    assert_eq!(
+        (&change["before"], &change["after"]),
+        (&json!("1000"), &json!("0"))
+    );
+    let both = json!({"data": {}, "patch": "."}).to_string();
+    dev.post(&path, &[JSON], both)
+        .await
+        .refused(400, "invalid-operation");
+    let fails = json!({"patch": ".key + 1"}).to_string();
+    dev.post(&path, &[JSON], fails)
+        .await
+        .refused(409, "patch-failed");
+    let path = format!("/api/v1/instances/{third}/rerun");
+    let trial = json!({"state": "Nowhere", "patch": patch, "dryRun": true}).to_string();
+    let trial = dev.post(&path, &[JSON], trial).await.is(200);
+    assert_eq!(
+        (&trial["fits"], &trial["code"]),
+        (&json!(false), &json!("wrong-status"))
+    );
+    assert!(operated(dev, &third).await.is_empty(), "nothing was done");
+    let (code, _, told) = dev.run(&["rerun", &third, "--state", "Work", "--patch", patch]);
+    assert_eq!(code, Some(0), "{told}");
+    having(dev, &third, "completed").await;
+    assert_eq!(operated(dev, &third).await[0]["action"], "rerun");
+}
+
+/// A branch has its own data: the command that has the effect is given, and has it.
+async fn of_a_branch(dev: &Dev) {
+    let id = started(dev, "branched", json!({"ok": false})).await;
+    having(dev, &id, "faulted").await;
+    // The branch has its name, and one error is one line.
+    let (_, history, _) = dev.run(&["history", &id]);
+    assert!(
+        history.contains("[Pay and check / Payment]   action check failed"),
+        "{history}"
+    );
+    assert_eq!(history.matches("ExpressionError").count(), 1, "{history}");
+    let entries = dev
+        .get(&format!("/api/v1/instances/{id}/history?last=3"))
+        .await
+        .is(200);
+    let mut entries = entries["entries"].as_array().unwrap().iter();
+    assert!(entries.any(|entry| entry["place"] == "Pay and check / Payment"));
+    let (code, _, told) = dev.run(&["retry", &id, "--data", r#"{"ok": true}"#]);
+    assert_eq!(code, Some(1), "{told}");
+    let expected = format!(r#"swirl rerun {id} --state 'Pay and check' --data '{{"ok": true}}'"#);
+    assert!(told.contains(&expected), "{told}");
+    let rerun = [
+        "rerun",
+        &id,
+        "--state",
+        "Pay and check",
+        "--data",
+        r#"{"ok": true}"#,
+    ];
+    let (code, _, told) = dev.run(&rerun);
+    assert_eq!(code, Some(0), "{told}");
+    having(dev, &id, "completed").await;
 }

@@ -84,6 +84,13 @@ pub async fn check(dev: &Dev) {
     having(dev, &first, "completed").await;
     let one = dev.get("/api/v1/instances/orders%2Fa%2F7").await.is(200);
     assert_eq!(one["id"], json!(first), "it has taken its key again");
+    // Without a business key, the key of the start names an instance.
+    let key = [JSON, ("idempotency-key", "start/7")];
+    let path = "/api/v1/workflows/waiter/instances";
+    let body = json!({"order": "start-key"}).to_string();
+    let new = dev.post(path, &key, body).await.is(201);
+    let shown = dev.swirl(&["get", "waiter/start/7"]);
+    assert_eq!(shown["id"], new["id"]);
     dev.get("/api/v1/instances/orders%2Fnone")
         .await
         .refused(404, "unknown-instance");

@@ -385,7 +385,7 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
         &page,
         &[
             "1 of 1 instances processed",
-            "Done: 1. Refused: 0. Failed: 0.",
+            "Acted on: 1. Refused: 0. Failed: 0.",
             "1 cancelled",
             "a &#60;b&#62;batch&#60;/b&#62;",
             &id,
@@ -397,7 +397,7 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(unknown.status, 404);
     has(
         &browser.page("/batches").await,
-        &["Cancel", "1 of 1", "completed"],
+        &["Cancel", "1 of 1", "processed"],
     );
 }
 

@@ -47,10 +47,31 @@ pub async fn check(dev: &Dev) {
         "a place: {wrong:#}"
     );
 
+    activated(dev).await;
     tried(dev).await;
+    a_secret_in_the_data(dev).await;
     with_what_it_refers_to(dev).await;
     wrong_bodies(dev).await;
     reading(dev).await;
+}
+
+/// An older version becomes current, and the newer one again.
+async fn activated(dev: &Dev) {
+    let current = async || dev.get(&format!("{PATH}/greeting")).await.is(200)["version"].clone();
+    assert_eq!(current().await, "1.10.0");
+    let path = |version: &str| format!("{PATH}/greeting/{version}/activate");
+    let done = dev.post(&path("1.9.0"), &[], "").await.is(200);
+    assert_eq!(done["changed"], true);
+    assert_eq!(current().await, "1.9.0");
+    let (code, text, told) = dev.run(&["definition", "activate", "greeting:1.10.0"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert_eq!(text, "greeting:1.10.0 is current now\n");
+    assert_eq!(current().await, "1.10.0");
+    let again = dev.post(&path("1.10.0"), &[], "").await.is(200);
+    assert_eq!(again["changed"], false);
+    dev.post(&path("9"), &[], "")
+        .await
+        .refused(404, "unknown-workflow");
 }
 
 /// With `dryRun`, a document is checked and nothing else happens.
@@ -87,6 +108,17 @@ async fn tried(dev: &Dev) {
     assert_eq!(loose["diagnostics"][0]["severity"], "warning", "{loose:#}");
 }
 
+/// Whoever deploys a definition that stores a secret is warned.
+async fn a_secret_in_the_data(dev: &Dev) {
+    let document = "id: leaks\nversion: 1.0.0\nspecVersion: '0.8'\nsecrets: [KEY]\n\
+                    states: [{name: A, type: inject, data: {a: 1}, end: true, stateDataFilter: {output: '${ {k: $SECRETS.KEY} }'}}]\n";
+    let deployed = dev.post(PATH, &[YAML], document).await.is(201);
+    assert_eq!(
+        deployed["diagnostics"][0]["code"], "secret-in-data",
+        "{deployed:#}"
+    );
+}
+
 async fn with_what_it_refers_to(dev: &Dev) {
     let document = "id: schemed\nversion: 1.0.0\nspecVersion: '0.8'\ndataInputSchema: in.json\n\
                     states: [{name: A, type: inject, data: {a: 1}, end: true}]\n";
@@ -105,7 +137,7 @@ async fn with_what_it_refers_to(dev: &Dev) {
 
 async fn wrong_bodies(dev: &Dev) {
     let text = dev.post(PATH, &[YAML], vec![0xff, 0xfe, 0x00]).await;
-    text.refused(400, "invalid-text");
+    text.refused(415, "invalid-text");
     for body in [
         "{",
         "[]",

@@ -1,5 +1,10 @@
 //! `POST /events`: the three content modes of CloudEvents over HTTP.
 
+use std::io::Write as _;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{having, started, waiting};
@@ -25,6 +30,8 @@ pub async fn check(dev: &Dev) {
     structured(dev).await;
     batched(dev).await;
     binary(dev).await;
+    encoded(dev).await;
+    briefly(dev).await;
     refusals(dev).await;
     explained(dev).await;
 }
@@ -85,7 +92,7 @@ async fn explained(dev: &Dev) {
 async fn structured(dev: &Dev) {
     let id = waiting(dev, "structured").await;
     let answer = publish(dev, &[STRUCTURED], event("s1", "structured").to_string()).await;
-    let reach = json!({"source": "/test", "id": "s1", "duplicate": false, "instances": [id], "started": [],
+    let reach = json!({"source": "/test", "id": "s1", "outcome": "received", "duplicate": false, "instances": [id], "started": [],
         "collectedBy": [], "kept": true, "reasons": []});
     assert_eq!(answer.is(202), json!({"accepted": [reach]}));
     let done = having(dev, &id, "completed").await;
@@ -156,7 +163,82 @@ async fn binary(dev: &Dev) {
         .refused(400, "invalid-event");
 }
 
+/// Bodies are read as their headers describe them.
+async fn encoded(dev: &Dev) {
+    let gzip = |text: &str| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+        encoder.write_all(text.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let zipped = ("content-encoding", "X-Gzip");
+    for (id, headers) in [("z1", vec![STRUCTURED, zipped]), ("z2", vec![STRUCTURED])] {
+        let waits = waiting(dev, id).await;
+        let text = event(id, id).to_string();
+        let body = match headers.len() {
+            2 => {
+                let (one, other) = text.split_at(10);
+                [gzip(one), gzip(other)].concat()
+            }
+            _ => [b"\xef\xbb\xbf", text.as_bytes()].concat(),
+        };
+        publish(dev, &headers, body).await.is(202);
+        assert_eq!(having(dev, &waits, "completed").await["output"]["by"], id);
+    }
+    let binary = |kind: Option<&'static str>| {
+        let required = [
+            ("ce-specversion", "1.0"),
+            ("ce-id", "z3"),
+            ("ce-source", "/test"),
+            ("ce-type", "test.none"),
+        ];
+        let kind = kind.map(|kind| ("content-type", kind));
+        required.into_iter().chain(kind).collect::<Vec<_>>()
+    };
+    // Nobody says that this is JSON.
+    publish(dev, &binary(None), "hello there").await.is(202);
+    let latin = binary(Some("text/plain; charset=latin1"));
+    publish(dev, &latin, vec![0xe9]).await.is(202);
+    for (headers, code) in [
+        (binary(Some("text/plain")), "invalid-text"),
+        (binary(Some("text/plain; charset=klingon")), "invalid-text"),
+        (vec![STRUCTURED], "invalid-text"),
+        (
+            vec![STRUCTURED, ("content-encoding", "zstd")],
+            "unknown-coding",
+        ),
+        (vec![STRUCTURED, zipped], "unknown-coding"),
+    ] {
+        publish(dev, &headers, vec![0xff]).await.refused(415, code);
+    }
+    let bomb = gzip(&" ".repeat((1 << 20) + 1));
+    publish(dev, &[STRUCTURED, zipped], bomb)
+        .await
+        .refused(413, "too-large");
+}
+
+/// Senders can ask for a response without a body. Brokers of Knative take a body for an event.
+async fn briefly(dev: &Dev) {
+    for (number, header) in [
+        ("prefer", "return=minimal"),
+        ("prefer", "reply"),
+        ("kn-namespace", "default"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let event = event(&format!("brief{number}"), "brief").to_string();
+        let answer = publish(dev, &[STRUCTURED, header], event).await;
+        assert_eq!(answer.status, 204, "{answer:#?}");
+        assert_eq!(answer.headers["preference-applied"], "return=minimal");
+        assert_eq!(answer.body, Value::Null, "{answer:#?}");
+    }
+}
+
 async fn refusals(dev: &Dev) {
+    let origin = [("webhook-request-origin", "example.org")];
+    dev.send(Method::OPTIONS, "/api/v1/events", &origin, "")
+        .await
+        .refused(403, "webhook-refused");
     publish(dev, &[JSON], event("x", "x").to_string())
         .await
         .refused(415, "no-cloudevent");

@@ -50,6 +50,9 @@ pub async fn check(dev: &Dev) {
         .await
         .is(202);
     having(dev, &wide, "cancelled").await;
+    // The iterations are removed one after another.
+    let none = |one: &serde_json::Value| one["scopes"] == json!([]);
+    dev.until(&path, "an empty list of scopes", none).await;
 
     let long = started(dev, "long", json!({})).await;
     having(dev, &long, "completed").await;

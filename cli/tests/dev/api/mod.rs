@@ -48,12 +48,14 @@ const BROKEN: [&str; 8] = [
 ];
 /// Codes that only a coordinator uses: `swirl dev` requires no tokens, has no dead letters, and doesn't limit starts.
 /// The code for deployments needs many concurrent requests, those for queries need many instances
-/// (coordinator/tests/access).
-const GUARDED: [&str; 9] = [
+/// (coordinator/tests/access). The codes for bodies need time or much memory (shared/serve, coordinator/tests/access).
+const GUARDED: [&str; 11] = [
+    "body-too-slow",
     "query-too-broad",
     "too-many-instances",
     "letter-cut",
     "too-many-deployments",
+    "too-many-bodies",
     "too-many-refusals",
     "too-many-starts",
     "forbidden",
@@ -162,6 +164,7 @@ async fn every_route() {
         ("passer", removed::PASSER),
         ("torn", removed::TORN),
         ("late", removed::LATE),
+        ("branched", batches::BRANCHED),
         ("orders", called::ORDERS),
         ("wide", large::WIDE),
         ("long", large::LONG),

@@ -97,7 +97,7 @@ async fn refusals(dev: &Dev) {
     }
     dev.post(GREETING, &[JSON], vec![b'"', 0xff, b'"'])
         .await
-        .refused(400, "invalid-json");
+        .refused(415, "invalid-text");
     let large = json!({"text": "x".repeat(1 << 20)}).to_string();
     dev.post(GREETING, &[JSON], large)
         .await

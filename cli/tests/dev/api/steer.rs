@@ -225,6 +225,16 @@ async fn explained(dev: &Dev) {
         (&why["attribute"], &why["expected"], &why["found"]),
         (&json!("order"), &json!("explain-2"), &json!("explain-1"))
     );
+    // The nearest miss comes first: the value is inside the data.
+    let inside = json!({"specversion": "1.0", "id": "x2", "source": "/test", "type": "test.go", "data": {"Order": "explain-2"}});
+    let found = dev.post(url, &[EVENT], inside.to_string()).await.is(200);
+    let why = found["notTakenBy"][0]["why"][0]["text"].as_str().unwrap();
+    assert!(why.contains("'Order' is inside 'data'"), "{found:#}");
+    let mut unknown = inside.clone();
+    unknown["type"] = json!("Test.Go");
+    let found = dev.post(url, &[EVENT], unknown.to_string()).await.is(200);
+    let said = found["unknownType"].as_str().unwrap();
+    assert!(said.contains("consumes 'test.go'"), "{said}");
     // For one instance only. The event was not accepted.
     let asked = format!("{url}?instance={other}");
     let alone = dev.post(&asked, &[EVENT], event.to_string()).await.is(200);
@@ -295,6 +305,38 @@ async fn recent(dev: &Dev) {
     assert_eq!(ids, ["recent-1", "recent-0"]);
     assert_eq!(body["events"][1]["started"][0]["workflow"], "starter");
     assert_eq!(body["events"][0]["type"], "test.none");
+    let outcome = |place: usize| body["events"][place]["outcome"].clone();
+    assert_eq!(
+        (outcome(0), outcome(1)),
+        (json!("not-received"), json!("received"))
+    );
+    assert_eq!(body["events"][0]["via"], "http");
+    let reason = body["events"][0]["reasons"][0].as_str().unwrap();
+    assert!(
+        reason.contains("no deployed workflow consumes the type 'test.none'"),
+        "{reason}"
+    );
+    // What is not a CloudEvent leaves a trace, too.
+    dev.post("/api/v1/events", &[EVENT], "{}").await.is(400);
+    let refused = dev
+        .get("/api/v1/events?outcome=refused&limit=1")
+        .await
+        .is(200);
+    assert!(
+        refused["events"][0]["reasons"][0].is_string(),
+        "{refused:#}"
+    );
+    let typed = dev.get("/api/v1/events?type=test.none").await.is(200);
+    let typed = typed["events"].as_array().unwrap();
+    assert!(!typed.is_empty() && typed.iter().all(|event| event["type"] == "test.none"));
+    dev.get("/api/v1/events?outcome=lost")
+        .await
+        .refused(400, "invalid-query");
+    let (code, text, _) = dev.run(&["events", "recent", "--outcome", "not-received"]);
+    assert!(
+        code == Some(0) && text.contains("(test.none, via http): not-received"),
+        "{text}"
+    );
     dev.get("/api/v1/events?limit=501")
         .await
         .refused(400, "invalid-query");

@@ -94,7 +94,7 @@ async fn a_cluster_reveals_no_secrets() {
     });
     eventually(what, async || {
         let answer = http.send(Method::GET, &base, "/readyz", &[], "").await;
-        answer.ok()
+        answer.ok().filter(|answer| answer.status == 200)
     })
     .await;
     let wanted = [

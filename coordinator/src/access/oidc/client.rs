@@ -29,8 +29,6 @@ const FRESH: Duration = Duration::from_secs(600);
 const AGAIN: Duration = Duration::from_secs(2);
 /// How long discovery may take.
 const DISCOVERY_MAX: Duration = Duration::from_secs(10);
-/// The longest ID token that is put into an address, in bytes.
-const HINT_BYTES_MAX: usize = 4_096;
 /// The longest error code of the provider that is shown.
 const CODE_CHARS_MAX: usize = 60;
 
@@ -194,10 +192,11 @@ impl Client {
         }
     }
 
-    /// Chooses the token that the session gets: one that the API accepts, and if possible one that has roles.
+    /// Chooses the token that the session gets: one that the API accepts from the console, and if possible one that has
+    /// roles.
     async fn grant(&self, tokens: Tokens) -> Outcome<Granted> {
         let (access, id) = (tokens.access_token, tokens.id_token);
-        let audience = &self.oidc.settings.audience;
+        let audience = &self.oidc.audience(true);
         let mut chosen: Option<(String, Map<String, Value>)> = None;
         let mut reasons = Vec::new();
         for (what, token) in [("access token", &access), ("ID token", &id)] {
@@ -205,6 +204,10 @@ impl Client {
             let is_better =
                 |claims: &Map<String, Value>| chosen.is_none() || self.oidc.has_roles(claims);
             match self.verify(token, audience).await {
+                // It says who the visitor is; only with roles it says what they may do.
+                Ok(claims) if what == "ID token" && !self.oidc.has_roles(&claims) => {
+                    reasons.push(format!("its {what}: it has no role"));
+                }
                 Ok(claims) if is_better(&claims) => {
                     let has_roles = self.oidc.has_roles(&claims);
                     chosen = Some((token.clone(), claims));
@@ -226,13 +229,10 @@ impl Client {
             refresh_token,
             subject: subject(&claims),
         });
-        // A token that the API accepts stays with us.
-        let hint = id.filter(|id| *id != token && id.len() <= HINT_BYTES_MAX);
         Ok(Granted {
             lasts: left(&claims),
             token,
             renewal,
-            hint,
         })
     }
 }
@@ -335,15 +335,12 @@ impl Provider for Client {
         Ok(granted)
     }
 
-    async fn end(&self, hint: Option<&str>, back: &str) -> Option<String> {
+    async fn end(&self, back: &str) -> Option<String> {
         let found = self.provider().await.ok()?;
         let mut address = Url::parse(found.end_session_endpoint.as_deref()?).ok()?;
         let mut query = address.query_pairs_mut();
         query.append_pair("client_id", &self.settings.client_id);
         query.append_pair("post_logout_redirect_uri", back);
-        if let Some(hint) = hint {
-            query.append_pair("id_token_hint", hint);
-        }
         drop(query);
         Some(address.into())
     }

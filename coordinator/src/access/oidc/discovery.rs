@@ -1,6 +1,7 @@
 //! The provider's description of itself (OpenID Connect Discovery 1.0).
 
 use serde::Deserialize;
+use url::Url;
 
 use super::Fetch;
 
@@ -42,7 +43,8 @@ pub(super) async fn discover(fetch: &dyn Fetch, issuer: &str) -> Result<Discover
             found.issuer
         ));
     }
-    // Keys or codes over a plain connection would defeat the TLS of the issuer.
+    // Browsers are sent to some of these, and a `javascript:` address would run on our page. Keys or codes over a plain
+    // connection would defeat the TLS of the issuer.
     let addresses = [
         ("jwks_uri", &found.jwks_uri),
         ("authorization_endpoint", &found.authorization_endpoint),
@@ -50,14 +52,61 @@ pub(super) async fn discover(fetch: &dyn Fetch, issuer: &str) -> Result<Discover
         ("end_session_endpoint", &found.end_session_endpoint),
     ];
     for (name, address) in addresses {
-        if let Some(address) = address
-            && issuer.starts_with("https:")
-            && !address.starts_with("https:")
-        {
+        let Some(address) = address else { continue };
+        let parsed = Url::parse(address).ok();
+        let scheme = parsed.as_ref().map_or("", Url::scheme);
+        if !matches!(scheme, "http" | "https") {
+            return Err(format!("{url} names no http or https address as {name}"));
+        }
+        if issuer.starts_with("https:") && scheme != "https" {
             return Err(format!(
                 "{url} names an address without TLS as {name}: {address}"
             ));
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use futures::executor::block_on;
+    use serde_json::json;
+
+    use super::*;
+
+    struct Provider(serde_json::Value);
+
+    #[async_trait]
+    impl Fetch for Provider {
+        async fn get(&self, _: &str) -> Result<Vec<u8>, String> {
+            Ok(self.0.to_string().into_bytes())
+        }
+
+        async fn post(
+            &self,
+            _: &str,
+            _: String,
+            _: Option<String>,
+        ) -> Result<(u16, Vec<u8>), String> {
+            Err("nothing is asked for".to_owned())
+        }
+    }
+
+    #[test]
+    fn browsers_are_sent_to_addresses_of_the_web_only() {
+        let issuer = "https://login.example";
+        let found = |endpoint: &str| {
+            let provider = Provider(json!({"issuer": issuer, "authorization_endpoint": endpoint}));
+            block_on(discover(&provider, issuer)).map(|found| found.authorization_endpoint)
+        };
+        let good = "https://login.example/authorize";
+        assert_eq!(found(good), Ok(Some(good.to_owned())));
+        for wrong in ["javascript:alert(1)", "data:text/html,x", "", "/authorize"] {
+            let refused = found(wrong).unwrap_err();
+            assert!(refused.contains("no http or https address"), "{refused}");
+        }
+        let refused = found("http://login.example/authorize").unwrap_err();
+        assert!(refused.contains("without TLS"), "{refused}");
+    }
 }

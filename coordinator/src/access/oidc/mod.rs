@@ -123,6 +123,13 @@ impl Oidc {
     /// Visitors of the console can sign in at the provider.
     #[must_use]
     pub fn with_sign_in(mut self, settings: SignInSettings) -> Oidc {
+        if self.settings.audience.contains(&settings.client_id) {
+            tracing::warn!(
+                client = settings.client_id,
+                "auth.oidc.audience names the console's client, so the API accepts ID tokens from everybody: remove it \
+                 there; sessions of the console don't need it"
+            );
+        }
         self.sign_in = Some(settings);
         self
     }
@@ -164,9 +171,25 @@ impl Oidc {
         self.source.keep().await;
     }
 
-    pub(super) async fn identify(&self, token: &str) -> Result<Identity, Denied> {
-        let claims = self.verify(token, &self.settings.audience).await?;
+    pub(super) async fn identify(
+        &self,
+        token: &str,
+        from_console: bool,
+    ) -> Result<Identity, Denied> {
+        let claims = self.verify(token, &self.audience(from_console)).await?;
         Ok(self.identity(&claims))
+    }
+
+    /// The accepted audiences. Sessions of the console may have ID tokens, which are for the console as a client.
+    fn audience(&self, from_console: bool) -> Vec<String> {
+        let client = self.sign_in.as_ref().map(|sign_in| &sign_in.client_id);
+        let client = client.filter(|_| from_console);
+        self.settings
+            .audience
+            .iter()
+            .chain(client)
+            .cloned()
+            .collect()
     }
 
     /// The claims of a token for one of these audiences.

@@ -8,6 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, DecodingKey};
+use swirl_config::files;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep, timeout};
 
@@ -198,12 +199,8 @@ fn pause(failures: u32) -> Duration {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let bytes = std::fs::read(path)
-        .map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    match bytes.len() > FILE_BYTES_MAX {
-        true => Err(format!("{} is too large", path.display())),
-        false => Ok(bytes),
-    }
+    files::read(path, FILE_BYTES_MAX)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -35,9 +35,14 @@ pub fn check(subject: &mut Subject<'_>) {
         let Some(method) = changes(&document, operation) else {
             continue;
         };
-        let node = places::entry(root, "functions", &function.name).unwrap_or(root);
+        // A task describes its call itself.
+        let (what, node) = match function.place.is_empty() {
+            true => ("function", places::entry(root, "functions", &function.name)),
+            false => ("task", root.at(&function.place)),
+        };
+        let node = node.unwrap_or(root);
         let message = format!(
-            "the function '{}' is a {} whose document has no header 'Idempotency-Key': after a crash it may be carried out twice",
+            "the {what} '{}' is a {} whose document has no header 'Idempotency-Key': after a crash it may be carried out twice",
             function.name,
             method.to_uppercase()
         );

@@ -69,7 +69,7 @@ fn repeated(subject: &mut Subject<'_>, state: &State) {
 fn guards(state: &State) -> impl Iterator<Item = ExprId> + '_ {
     state.next.iter().filter_map(|next| match next {
         Next::Transition(transition) => transition.guard,
-        Next::End(_) => None,
+        Next::Leave | Next::Skip | Next::End(_) => None,
     })
 }
 

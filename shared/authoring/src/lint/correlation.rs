@@ -123,6 +123,7 @@ fn produced(workflow: &Workflow) -> Vec<&Produce> {
         for way in ways {
             match way {
                 Next::Transition(transition) => produced.extend(&transition.produce),
+                Next::Leave | Next::Skip => {}
                 Next::End(end) => produced.extend(&end.produce),
             }
         }

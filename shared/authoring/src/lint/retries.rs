@@ -9,33 +9,43 @@ const DELAYS: [&str; 4] = ["delay", "interval", "increment", "retry-interval"];
 
 pub fn check(subject: &mut Subject<'_>) {
     let root = subject.root;
-    lists(root, subject);
+    lists(root, is_of_tasks(root), subject);
 }
 
-fn lists(node: &Node, subject: &mut Subject<'_>) {
+/// In DSL 1.0, retry policies have names as keys, and durations may be objects.
+fn is_of_tasks(root: &Node) -> bool {
+    root.get("document").is_some()
+}
+
+fn lists(node: &Node, of_tasks: bool, subject: &mut Subject<'_>) {
     for item in node.items().unwrap_or_default() {
-        lists(item, subject);
+        lists(item, of_tasks, subject);
     }
     for member in node.members().unwrap_or_default() {
         // In user data, a property with this name is not a retry policy.
         if matches!(
             member.key(),
-            "data" | "metadata" | "constants" | "arguments" | "parameters"
+            "data" | "metadata" | "constants" | "arguments" | "parameters" | "set" | "body"
         ) {
             continue;
         }
-        if matches!(member.key(), "retries" | "retry") {
+        if of_tasks && member.key() == "retries" {
+            for named in member.value().members().unwrap_or_default() {
+                of_policy(named.value(), Some(named.key()), subject);
+            }
+        } else if matches!(member.key(), "retries" | "retry") {
             // In the drafts of 0.1, an action has a single one.
             let one = std::slice::from_ref(member.value());
             for policy in member.value().items().unwrap_or(one) {
-                of_policy(policy, subject);
+                let name = policy.get("name").and_then(Node::as_str);
+                of_policy(policy, name, subject);
             }
         }
-        lists(member.value(), subject);
+        lists(member.value(), of_tasks, subject);
     }
 }
 
-fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
+fn of_policy(policy: &Node, name: Option<&str>, subject: &mut Subject<'_>) {
     let attempts = ["maxAttempts", "max-attempts", "max-retry"];
     let attempts = attempts.iter().find_map(|key| policy.get(key));
     // The drafts of 0.1 retry only as often as stated.
@@ -49,7 +59,6 @@ fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
     {
         return;
     }
-    let name = policy.get("name").and_then(Node::as_str);
     let policy_name = name.map_or_else(
         || "a retry policy".to_owned(),
         |name| format!("the retry policy '{name}'"),
@@ -57,6 +66,9 @@ fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
     let message = format!("{policy_name} has no delay: all its attempts follow each other at once");
     let hint = match is_of_draft {
         true => "add a 'retry-interval'",
+        false if is_of_tasks(subject.root) => {
+            "add a 'delay', and a 'backoff' for services that are down for longer"
+        }
         false => "add a 'delay', and a 'multiplier' for services that are down for longer",
     };
     subject.found(&RETRY_WITHOUT_DELAY, policy, message, hint);
@@ -64,6 +76,9 @@ fn of_policy(policy: &Node, subject: &mut Subject<'_>) {
 
 /// A length of time other than zero.
 fn is_some_time(node: &Node) -> bool {
+    if let Some(parts) = node.members() {
+        return parts.iter().any(|part| is_some_time(part.value()));
+    }
     let zero = |text: &str| text.chars().all(|c| !c.is_ascii_digit() || c == '0');
     match node.as_str() {
         // The length follows after `R5/`.

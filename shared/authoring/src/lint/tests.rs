@@ -40,6 +40,31 @@ fn the_table_is_in_order() {
 }
 
 #[test]
+fn policies_of_tasks_have_names_and_durations_of_parts() {
+    let policies = |retries: &str, used: &str| {
+        format!(
+            "document: {{dsl: 1.0.3, namespace: n, name: w, version: 1.0.0}}\nuse: {{retries: {retries}}}\ndo: [{{t: {{try: \
+             [{{s: {{set: {{retry: {{}}}}}}}}], catch: {{retry: {used}}}}}}}]"
+        )
+    };
+    let bounded = "{limit: {attempt: {count: 3}}}";
+    for (text, expected) in [
+        (policies("{p: {delay: PT2S}}", "p"), &[][..]),
+        (policies("{p: {delay: {seconds: 2}}}", "p"), &[]),
+        (
+            policies(&format!("{{p: {bounded}}}"), "p"),
+            &["retry-without-delay /use/retries/p"],
+        ),
+        (
+            policies("{}", bounded),
+            &["retry-without-delay /do/0/t/catch/retry"],
+        ),
+    ] {
+        assert_eq!(found(&text), expected, "{text}");
+    }
+}
+
+#[test]
 fn pages_show_a_finding_and_its_fix() {
     for rule in RULES {
         assert!(
@@ -191,6 +216,13 @@ fn calls_are_checked_against_the_service_document() {
         assert_eq!(found_with(&body, &documents), expected, "{operation}");
     }
     assert_eq!(found(&body), [""; 0]);
+    let tasks = "document: {dsl: 1.0.3, namespace: n, name: w, version: 1.0.0}\ndo: [{pay: {call: openapi, with: \
+                 {document: {endpoint: shop.yaml}, operationId: pay}}}]";
+    let documents = [(
+        "shop.yaml".to_owned(),
+        "paths: {/pay: {post: {operationId: pay}}}".to_owned(),
+    )];
+    assert_eq!(found_with(tasks, &documents), ["repeated-call /do/0/pay"]);
 }
 
 /// The drafts of 0.1 have triggers, one retry of an action, and timeouts of entries.

@@ -30,19 +30,25 @@ pub fn check(subject: &mut Subject<'_>) {
                     && event.entries.iter().any(|entry| entry.timeout.is_none())
             }
             StateKind::Callback(callback) => callback.timeout.is_none(),
+            StateKind::Listen(listen) => listen.source.is_none(),
             StateKind::SwitchEvents(switch) => switch.timeout.is_none(),
             _ => false,
         };
         let place = subject.places.state(subject.root, &state.name);
         if waits {
             let name = &state.name;
+            let what = if state.task.is_some() {
+                "task"
+            } else {
+                "state"
+            };
             let (message, hint) = match has_some(state) {
                 true => (
                     format!("the state '{name}' may wait forever: an entry of it has no timeout"),
                     "add a 'timeout' to each entry",
                 ),
                 false => (
-                    format!("the state '{name}' may wait forever: it has no timeout"),
+                    format!("the {what} '{name}' may wait forever: it has no timeout"),
                     hint(workflow),
                 ),
             };
@@ -92,13 +98,36 @@ fn hint(workflow: &Workflow) -> &'static str {
         {
             "add a 'timeout'"
         }
+        edition if edition == Edition::V1_0.as_str() => {
+            "add a 'timeout' to it, to a task around it or to the workflow"
+        }
         _ => "add 'timeouts' with an 'eventTimeout', or bound the workflow",
     }
 }
 
-/// The flows in branches with a timeout.
+/// The flows in branches with a timeout, and the lists in tasks with one.
 fn bounded_flows(workflow: &Workflow) -> HashSet<FlowId> {
     let mut flows = HashSet::new();
+    // A list comes after the list that it is inside of.
+    for (index, flow) in workflow.flows.iter().enumerate() {
+        let is_bounded = flows.contains(&FlowId(index as u32));
+        for state in flow.states.iter().map(|id| &workflow[*id]) {
+            if state.task.is_some() && (is_bounded || state.timeout.is_some()) {
+                flows.extend(state.kind.inner_flows());
+                if let StateKind::Parallel(parallel) = &state.kind {
+                    flows.extend(
+                        parallel
+                            .branches
+                            .iter()
+                            .filter_map(|branch| match branch.body {
+                                Body::Flow(flow) => Some(flow),
+                                Body::Actions(_) => None,
+                            }),
+                    );
+                }
+            }
+        }
+    }
     for state in &workflow.states {
         let StateKind::Parallel(parallel) = &state.kind else {
             continue;
@@ -123,6 +152,7 @@ pub fn actions(workflow: &Workflow, state: &State) -> Vec<(ActionId, bool)> {
         StateKind::Event(event) => {
             lists.extend(event.entries.iter().map(|entry| (entry.actions, false)))
         }
+        StateKind::Listen(listen) => lists.extend(listen.source.map(|list| (list, false))),
         StateKind::Operation(list) => lists.push((*list, false)),
         StateKind::Parallel(parallel) => {
             for branch in &parallel.branches {
@@ -136,10 +166,17 @@ pub fn actions(workflow: &Workflow, state: &State) -> Vec<(ActionId, bool)> {
                 lists.push((list, false));
             }
         }
-        StateKind::Inject(_)
+        StateKind::Do(_)
+        | StateKind::Emit(_)
+        | StateKind::For(_)
+        | StateKind::Function(_)
+        | StateKind::Inject(_)
+        | StateKind::Raise(_)
+        | StateKind::Set(_)
         | StateKind::Sleep(_)
         | StateKind::Switch(_)
-        | StateKind::SwitchEvents(_) => {}
+        | StateKind::SwitchEvents(_)
+        | StateKind::Try(_) => {}
     }
     let of_list = |(list, bounded): (ListId, bool)| {
         let actions = workflow[list].actions.iter();

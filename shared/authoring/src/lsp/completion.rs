@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use swirl_model::Data;
 use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::edition::{self, Edition};
-use swirl_spec::resource::MapResources;
-use swirl_spec::source::{self, Limits, Node};
+use swirl_spec::resource::{MapResources, Resources};
+use swirl_spec::source::Node;
 use swirl_spec::{Options, Reading, codes, read_as, vocabulary};
 
+use super::declared::{has_tasks, names_of};
 use super::expressions::key_and_value;
 use super::names::{Names, referred};
-use super::properties;
 use super::text::{Position, Text};
+use super::{functions, properties, unfinished};
 
 /// Unlike any word of the language, so that no finding suggests another word for it.
 const STAND_IN: &str = "zzqqxxkkww";
@@ -25,18 +26,24 @@ const WORD: u8 = 12;
 const NAME: u8 = 18;
 
 /// The completions for the word at a position. `edition` is the edition that was last recognised for the document.
-pub fn complete(text: &Text, names: &Names, edition: Option<Edition>, at: Position) -> Value {
+pub fn complete(
+    text: &Text,
+    names: &Names,
+    edition: Option<Edition>,
+    resources: &dyn Resources,
+    at: Position,
+) -> Value {
     let typed = Typed::at(text, at);
     let mut found = (PROPERTY, Vec::new());
     if !typed.is_value {
-        found.1 = typed.properties(text, edition);
+        found.1 = typed.properties(text, edition, resources);
     }
     if found.1.is_empty() {
         // The apparent beginning of a property may be an item of a list.
-        found = typed.values(text, names, edition);
+        found = typed.values(text, names, edition, resources);
     }
     let (kind, words) = found;
-    typed.items(text, words, kind)
+    typed.items(text, words, kind, edition)
 }
 
 /// The word that is being typed.
@@ -89,14 +96,14 @@ impl Typed {
         }
     }
 
-    fn items(&self, text: &Text, words: Vec<String>, kind: u8) -> Value {
+    fn items(&self, text: &Text, words: Vec<String>, kind: u8, edition: Option<Edition>) -> Value {
         let range = json!({
             "start": text.range(self.line, self.start, self.start).start,
             "end": self.cursor,
         });
         let is_json = text.as_str().trim_start().starts_with('{');
         let rows = words.into_iter().map(|word| {
-            let about = properties::about(&word).filter(|_| kind == PROPERTY);
+            let about = properties::about_in(edition, &word).filter(|_| kind == PROPERTY);
             let mut new = match (is_json, self.quote) {
                 (true, None) if !matches!(word.as_str(), "true" | "false") => format!("\"{word}\""),
                 _ => word.clone(),
@@ -138,7 +145,7 @@ impl Typed {
         let is_apart = before.is_empty() || before.ends_with([' ', '{', '[', ',']);
         let space = if is_apart { "" } else { " " };
         let document = with_line(text, self.line, &format!("{before}{space}{word}{after}"));
-        let root = source::read(document.as_bytes(), &Limits::default()).root?;
+        let root = unfinished::read(&document, self.line)?;
         let mut pointer = None;
         find(&root, &mut pointer);
         Some(CompletionDocument {
@@ -147,31 +154,48 @@ impl Typed {
         })
     }
 
-    fn properties(&self, text: &Text, edition: Option<Edition>) -> Vec<String> {
+    fn properties(
+        &self,
+        text: &Text,
+        edition: Option<Edition>,
+        resources: &dyn Resources,
+    ) -> Vec<String> {
         let Some(asked) = self.stand_in(text, false) else {
             return Vec::new();
         };
         let Some(edition) = edition.or_else(|| asked.edition()) else {
             return Vec::new();
         };
-        let holder = asked
-            .pointer
-            .rsplit_once('/')
-            .map_or("", |(holder, _)| holder);
+        let holder = asked.holder();
         let present = asked.root.at(holder).and_then(Node::members);
         let present = present.unwrap_or_default();
-        let mut all = match holder {
-            "" => vocabulary::of_definition(edition)
+        let call = ["/arguments", "/parameters"]
+            .into_iter()
+            .find_map(|end| asked.root.at(holder.strip_suffix(end)?));
+        let of_function = asked.of_function(holder);
+        let mut all = match (holder, call) {
+            _ if of_function.is_some() => of_function.unwrap_or_default(),
+            ("", _) => vocabulary::of_definition(edition)
                 .into_iter()
                 .map(str::to_owned)
                 .collect(),
+            (_, Some(call)) => functions::arguments(&asked.root, call, resources),
+            _ if edition == Edition::V1_0 && asked.is_task_without_kind() => {
+                vocabulary::of_task().map(str::to_owned).collect()
+            }
             _ => asked.said(edition, codes::UNKNOWN_PROPERTY),
         };
         all.retain(|word| present.iter().all(|member| member.key() != word));
         all
     }
 
-    fn values(&self, text: &Text, names: &Names, edition: Option<Edition>) -> (u8, Vec<String>) {
+    fn values(
+        &self,
+        text: &Text,
+        names: &Names,
+        edition: Option<Edition>,
+        resources: &dyn Resources,
+    ) -> (u8, Vec<String>) {
         let own = |declared: Vec<&str>| declared.into_iter().map(str::to_owned).collect();
         let Some(asked) = self.stand_in(text, true) else {
             // The kind of name that the property refers to may be known even if the text can't be parsed.
@@ -185,12 +209,26 @@ impl Typed {
         let steps = asked.pointer.rsplit('/');
         let mut keys = steps.filter(|step| step.parse::<usize>().is_err());
         let key = keys.next().unwrap_or_default();
+        let written = names_of(&asked.root);
+        if has_tasks(&asked.root)
+            && let Some(all) = written.instead_of(STAND_IN)
+        {
+            return (NAME, all);
+        }
         if let Some(kind) = referred(key) {
-            let names = Names::of(&asked.root);
-            let declared = names.declared(kind);
+            let declared = written.declared(kind);
             if !declared.is_empty() {
                 return (NAME, own(declared));
             }
+        }
+        if key == "operationId" {
+            let with = asked.root.at(asked.holder());
+            let all = with.map(|with| functions::operations_of_call(with, resources));
+            return (NAME, all.unwrap_or_default());
+        }
+        if key == "operation" {
+            let typed = &text.before(self.cursor)[self.start..];
+            return (NAME, functions::operations(&asked.root, typed, resources));
         }
         let Some(edition) = edition.or_else(|| asked.edition()) else {
             return (WORD, Vec::new());
@@ -222,6 +260,29 @@ struct CompletionDocument {
 }
 
 impl CompletionDocument {
+    /// The pointer to the object with the placeholder.
+    fn holder(&self) -> &str {
+        let holder = self.pointer.rsplit_once('/');
+        holder.map_or("", |(holder, _)| holder)
+    }
+
+    /// The members that the called function expects, if the placeholder is in the `with` of a task that calls one.
+    fn of_function(&self, holder: &str) -> Option<Vec<String>> {
+        let task = self.root.at(holder.strip_suffix("/with")?)?;
+        functions::input(&self.root, task)
+    }
+
+    /// Whether the placeholder is in a task that doesn't say yet what it does. The reader suggests no properties then.
+    fn is_task_without_kind(&self) -> bool {
+        let (all, pointer) = self.read(Edition::V1_0, STAND_IN);
+        let holder = pointer.rsplit_once('/').map_or("", |(holder, _)| holder);
+        all.iter().any(|found| {
+            found.pointer == holder
+                && found.code == codes::MISSING_PROPERTY
+                && found.message.contains("doesn't say what it does")
+        })
+    }
+
     fn edition(&self) -> Option<Edition> {
         edition::detect(&self.root)
             .ok()
@@ -252,8 +313,15 @@ impl CompletionDocument {
         said.iter().all(|found| !refuses.contains(&found.code))
     }
 
-    /// The reader's findings with a word instead of the placeholder.
+    /// The reader's findings about a word instead of the placeholder.
     fn with(&self, edition: Edition, word: &str) -> Vec<Diagnostic> {
+        let (mut all, pointer) = self.read(edition, word);
+        all.retain(|found| found.pointer == pointer);
+        all
+    }
+
+    /// The reader's findings with a word instead of the placeholder, and the pointer to that word.
+    fn read(&self, edition: Edition, word: &str) -> (Vec<Diagnostic>, String) {
         let steps: Vec<&str> = self.pointer.split('/').skip(1).collect();
         let (way, pointer) = way(&self.root, &steps);
         let resources = MapResources::default();
@@ -265,9 +333,7 @@ impl CompletionDocument {
             &Options::default(),
         );
         let all = reading.map(|Reading { diagnostics, .. }| diagnostics.into_vec());
-        let mut all = all.unwrap_or_default();
-        all.retain(|found| found.pointer == pointer);
-        all
+        (all.unwrap_or_default(), pointer)
     }
 }
 
@@ -313,6 +379,11 @@ fn way(node: &Node, steps: &[&str]) -> (Data, String) {
             pointer = format!("/{step}{below}");
         } else if rest.is_empty() || (value.items().is_none() && value.members().is_none()) {
             object.set(member.key(), value.to_data());
+        } else if let "for" | "listen" = member.key() {
+            // A task of this kind may also have a 'while' or a 'foreach'.
+            object.set(member.key(), value.to_data());
+        } else if member.key() == "try" {
+            object.set("try", Data::array(Vec::new()));
         }
     }
     (object, pointer)

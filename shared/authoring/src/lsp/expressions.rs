@@ -31,6 +31,51 @@ const EXPRESSIONS: [&str; 12] = [
     "useData",
 ];
 
+/// The same in DSL 1.0. `as` in a `catch` is a name, but has nothing to complete.
+const EXPRESSIONS_1_0: [&str; 10] = [
+    "as",
+    "exceptWhen",
+    "expect",
+    "filter",
+    "from",
+    "if",
+    "in",
+    "until",
+    "when",
+    "while",
+];
+
+/// The variables of DSL 1.0, with their members.
+const VARIABLES_1_0: [(&str, &str, &[&str]); 8] = [
+    (
+        "$authorization",
+        "what the call of the task sends",
+        &["scheme", "parameter"],
+    ),
+    ("$context", "the data that tasks have exported", &[]),
+    ("$input", "the task's transformed input", &[]),
+    ("$output", "the task's transformed output", &[]),
+    ("$runtime", "the runtime", &["name", "version", "metadata"]),
+    ("$secrets", "secrets that the document lists", &[]),
+    (
+        "$task",
+        "the task",
+        &[
+            "name",
+            "reference",
+            "definition",
+            "input",
+            "output",
+            "startedAt",
+        ],
+    ),
+    (
+        "$workflow",
+        "the workflow and this instance of it",
+        &["id", "definition", "input", "startedAt"],
+    ),
+];
+
 /// Everything that the expressions of a document may refer to, except declared names.
 #[derive(Debug, Default)]
 pub struct VisibleVars {
@@ -40,6 +85,7 @@ pub struct VisibleVars {
     functions: Vec<String>,
     /// The members of `$WORKFLOW`.
     of_workflow: Vec<&'static str>,
+    has_tasks: bool,
 }
 
 impl VisibleVars {
@@ -48,6 +94,7 @@ impl VisibleVars {
             language: edition.and_then(vocabulary::language),
             delimiters: edition.and_then(vocabulary::delimiters),
             of_workflow: edition.map_or_else(Vec::new, vocabulary::members_of_workflow),
+            has_tasks: edition == Some(Edition::V1_0),
             ..VisibleVars::default()
         };
         match root.get("expressionLang").and_then(Node::as_str) {
@@ -71,12 +118,33 @@ impl VisibleVars {
             self.collect_params(item);
         }
         for member in node.members().unwrap_or_default() {
-            match member.value().as_str() {
-                Some(name) if member.key() == "iterationParam" => {
-                    self.params.push(name.to_owned());
+            let value = member.value();
+            match (member.key(), value.as_str()) {
+                ("iterationParam", Some(name)) => self.params.push(name.to_owned()),
+                // Variables of DSL 1.0 have names even if the document gives none.
+                ("for", None) if self.has_tasks => self.param(value, &["each", "at"]),
+                ("catch", None) if self.has_tasks => {
+                    self.param(value, &["as"]);
+                    self.collect_params(value);
                 }
-                _ => self.collect_params(member.value()),
+                ("foreach", None) if self.has_tasks => {
+                    self.param(value, &["item", "at"]);
+                    self.collect_params(value);
+                }
+                _ => self.collect_params(value),
             }
+        }
+    }
+
+    fn param(&mut self, node: &Node, properties: &[&str]) {
+        for property in properties {
+            let usual = match *property {
+                "as" => "error",
+                "at" => "index",
+                _ => "item",
+            };
+            let name = node.get(property).and_then(Node::as_str);
+            self.params.push(name.unwrap_or(usual).to_owned());
         }
     }
 
@@ -142,8 +210,17 @@ impl VisibleVars {
         {
             let none = (rest, Vec::new());
             return match (variable, rest.contains('.')) {
-                ("$SECRETS", false) => (rest, fields(names.declared(NameKind::Secret))),
+                ("$SECRETS" | "$secrets", false) => {
+                    (rest, fields(names.declared(NameKind::Secret)))
+                }
                 ("$WORKFLOW", false) => (rest, fields(self.of_workflow.iter().copied())),
+                _ if self.has_tasks => {
+                    let all = VARIABLES_1_0.iter().find(|(name, ..)| *name == variable);
+                    let members = all.filter(|_| !rest.contains('.'));
+                    members.map_or(none, |(.., members)| {
+                        (rest, fields(members.iter().copied()))
+                    })
+                }
                 _ => {
                     let after = &word[variable.len()..];
                     let Some((path, typed)) = keys::after_variable(after) else {
@@ -178,13 +255,21 @@ impl VisibleVars {
 
     fn variables(&self, inner: &str) -> Vec<Offer> {
         const VARIABLE: u8 = 6;
-        let mut all: Vec<Offer> = [
+        let of_tasks = VARIABLES_1_0.map(|(name, about, _)| (name, about));
+        let of_states = [
             ("$CONST", "the definition's constants"),
             ("$SECRETS", "secrets that the definition lists"),
             ("$WORKFLOW", "the workflow and this instance of it"),
-        ]
-        .map(|(name, about)| Offer::new(name, VARIABLE, Some(about)))
-        .into();
+        ];
+        let known: &[_] = if self.has_tasks {
+            &of_tasks
+        } else {
+            &of_states
+        };
+        let known = known.iter();
+        let mut all: Vec<Offer> = known
+            .map(|(name, about)| Offer::new(name, VARIABLE, Some(about)))
+            .collect();
         let mut own: Vec<String> = self.params.iter().map(|name| format!("${name}")).collect();
         // Variables that the expression itself has bound.
         for (at, _) in inner.match_indices("as $") {
@@ -224,7 +309,11 @@ impl VisibleVars {
             return is_open(inner).then(|| inner.to_owned());
         }
         let is_operation = || key == "operation" && is_of_expression(text, at.line);
-        (EXPRESSIONS.contains(&key.as_str()) || is_operation()).then_some(value)
+        let is_expression = match self.has_tasks {
+            true => EXPRESSIONS_1_0.contains(&key.as_str()),
+            false => EXPRESSIONS.contains(&key.as_str()) || is_operation(),
+        };
+        is_expression.then_some(value)
     }
 }
 
@@ -442,7 +531,7 @@ mod tests {
             flow: &flow,
             schema: None,
         };
-        let Some(items) = sight.complete(&text, at, &Names::of(&root), &known) else {
+        let Some(items) = sight.complete(&text, at, &Names::of_states(&root), &known) else {
             return vec!["-".to_owned()];
         };
         let items = items.as_array().unwrap().iter();
@@ -455,7 +544,7 @@ mod tests {
     fn variables_functions_and_names() {
         assert_eq!(offered("  a: '${ $CONST.¦ }'"), ["limit"]);
         assert_eq!(offered("  a: \"x ${ $SECRETS.K¦\""), ["KEY"]);
-        assert_eq!(offered("  condition: $WORKFLOW.in¦").len(), 7);
+        assert_eq!(offered("  condition: $WORKFLOW.in¦").len(), 8);
         let key = "key".to_owned();
         assert!(offered_in(Edition::V0_9, "  condition: $WORKFLOW.¦").contains(&key));
         assert!(!offered("  condition: $WORKFLOW.¦").contains(&key));

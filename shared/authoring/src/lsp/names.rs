@@ -1,5 +1,7 @@
 //! The names that a definition declares and uses, with their locations.
 
+mod tasks;
+
 use serde_json::{Value, json};
 use swirl_spec::source::{Member, Node};
 
@@ -16,6 +18,10 @@ pub enum NameKind {
     Retry,
     Auth,
     Secret,
+    // Only of DSL 1.0.
+    Timeout,
+    Catalog,
+    Extension,
 }
 
 /// The lists of declarations, with the protocol's numbers for these symbols.
@@ -48,6 +54,8 @@ pub fn referred(key: &str) -> Option<NameKind> {
 #[derive(Debug)]
 struct Occurrence {
     kind: NameKind,
+    /// The list in which a task of DSL 1.0 is known, as a pointer; otherwise empty.
+    list: String,
     name: String,
     /// The kind that a declaration declares.
     declares: Option<Block>,
@@ -75,7 +83,8 @@ pub struct Names {
 }
 
 impl Names {
-    pub fn of(root: &Node) -> Names {
+    /// Of a document with states.
+    pub fn of_states(root: &Node) -> Names {
         let mut names = Names::default();
         names.collect(root, "", usize::MAX);
         names
@@ -114,22 +123,23 @@ impl Names {
 
     /// Adds the names that the expressions in a text refer to.
     fn in_expressions(&mut self, node: &Node) {
+        self.in_text(node, "fn:", NameKind::Function, "_-.");
+        self.in_text(node, "$SECRETS.", NameKind::Secret, "_");
+    }
+
+    /// Adds the names that follow a prefix in a text. They consist of letters, digits and these signs.
+    fn in_text(&mut self, node: &Node, prefix: &str, kind: NameKind, signs: &str) {
         let text = node.as_str().unwrap_or_default();
-        for (prefix, kind, signs) in [
-            ("fn:", NameKind::Function, "_-."),
-            ("$SECRETS.", NameKind::Secret, "_"),
-        ] {
-            for (at, _) in text.match_indices(prefix) {
-                let rest = &text[at + prefix.len()..];
-                let name = rest.trim_start();
-                let begin = text.len() - name.len();
-                let end = name.find(|c: char| !c.is_alphanumeric() && !signs.contains(c));
-                let name = &name[..end.unwrap_or(name.len())];
-                if !name.is_empty() {
-                    self.add(kind, name, None, node);
-                    if let Some(one) = self.all.last_mut() {
-                        one.within = Some(begin);
-                    }
+        for (at, _) in text.match_indices(prefix) {
+            let rest = &text[at + prefix.len()..];
+            let name = rest.trim_start();
+            let begin = text.len() - name.len();
+            let end = name.find(|c: char| !c.is_alphanumeric() && !signs.contains(c));
+            let name = &name[..end.unwrap_or(name.len())];
+            if !name.is_empty() {
+                self.add(kind, name, None, node);
+                if let Some(one) = self.all.last_mut() {
+                    one.within = Some(begin);
                 }
             }
         }
@@ -155,13 +165,26 @@ impl Names {
     }
 
     fn add(&mut self, kind: NameKind, name: &str, declares: Option<Block>, node: &Node) {
+        self.add_in("", kind, name, declares, (node.line(), node.column()));
+    }
+
+    /// Adds a name at a line and column, from 1.
+    fn add_in(
+        &mut self,
+        list: &str,
+        kind: NameKind,
+        name: &str,
+        declares: Option<Block>,
+        (line, column): (usize, usize),
+    ) {
         self.all.push(Occurrence {
             kind,
+            list: list.to_owned(),
             name: name.to_owned(),
             declares,
             within: None,
-            line: node.line(),
-            column: node.column(),
+            line,
+            column,
         });
     }
 
@@ -190,10 +213,7 @@ impl Names {
         let Some(meant) = self.at(text, at) else {
             return Vec::new();
         };
-        let same = self
-            .all
-            .iter()
-            .filter(|one| one.kind == meant.kind && one.name == meant.name);
+        let same = self.all.iter().filter(|one| one.is_same(meant));
         same.filter_map(|one| Some((one, one.range(text)?)))
             .collect()
     }
@@ -233,12 +253,16 @@ impl Names {
                 "'{name}' would need quotes: use letters, digits, spaces, '-', '_' and '.'"
             ));
         }
-        if self.declared(meant.kind).contains(&name) {
+        let is_taken = |one: &Occurrence| {
+            one.declares.is_some()
+                && (one.kind, one.list.as_str(), one.name.as_str())
+                    == (meant.kind, meant.list.as_str(), name)
+        };
+        if self.all.iter().any(is_taken) {
             return Err(format!("'{name}' already exists"));
         }
         let same = self.same(text, at);
-        let is_same = |one: &&Occurrence| one.kind == meant.kind && one.name == meant.name;
-        if self.all.iter().filter(is_same).count() > same.len() {
+        if self.all.iter().filter(|one| one.is_same(meant)).count() > same.len() {
             return Err(format!(
                 "'{}' is also written in another form, on several lines or with escapes: write it plainly there first",
                 meant.name
@@ -293,6 +317,10 @@ impl Block {
 }
 
 impl Occurrence {
+    fn is_same(&self, other: &Occurrence) -> bool {
+        self.kind == other.kind && self.list == other.list && self.name == other.name
+    }
+
     /// The range of the name itself; `None` for a text with escapes or on several lines.
     fn range(&self, text: &Text) -> Option<Range> {
         if let Some(begin) = self.within {

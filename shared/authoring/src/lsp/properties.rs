@@ -1,5 +1,9 @@
 //! The properties of the language, each with a one-sentence description.
 
+mod tasks;
+
+use swirl_spec::edition::Edition;
+
 use super::text::{Position, Text};
 
 /// In alphabetical order. If a property has different meanings in different objects, its description says so.
@@ -250,7 +254,7 @@ const ABOUT: [(&str, &str); 82] = [
     ),
 ];
 
-/// The names of all properties with a description.
+/// The names of all properties with a description, except those of DSL 1.0.
 pub fn described() -> impl Iterator<Item = &'static str> {
     ABOUT.iter().map(|(name, _)| *name)
 }
@@ -262,14 +266,22 @@ pub fn about(name: &str) -> Option<&'static str> {
     Some(ABOUT[found].1)
 }
 
+/// The same for a document of this edition.
+pub fn about_in(edition: Option<Edition>, name: &str) -> Option<&'static str> {
+    match edition {
+        Some(Edition::V1_0) => tasks::about(name),
+        _ => about(name),
+    }
+}
+
 /// The property whose name is at a position, and its description.
-pub fn at(text: &Text, at: Position) -> Option<(String, &'static str)> {
+pub fn at(edition: Option<Edition>, text: &Text, at: Position) -> Option<(String, &'static str)> {
     let (line, here) = text.around(at, |c| c.is_ascii_alphanumeric() || c == '-');
     let word = &line[here.clone()];
     let is_key = line[here.end..]
         .trim_start_matches(['"', '\''])
         .starts_with(':');
-    let about = about(word).filter(|_| is_key)?;
+    let about = about_in(edition, word).filter(|_| is_key)?;
     Some((word.to_owned(), about))
 }
 
@@ -285,7 +297,8 @@ mod tests {
     #[test]
     fn the_property_at_the_cursor() {
         let text = Text::new("é: {\"retryRef\": x, end: true}\ntransition: end\n".to_owned());
-        let key = |line, character| at(&text, Position { line, character }).map(|(key, _)| key);
+        let key =
+            |line, character| at(None, &text, Position { line, character }).map(|(key, _)| key);
         assert_eq!(key(0, 8).as_deref(), Some("retryRef"));
         assert_eq!(key(0, 19).as_deref(), Some("end"));
         assert_eq!(key(1, 0).as_deref(), Some("transition"));

@@ -5,8 +5,8 @@ use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_ports::{
-    Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, InboxItem,
-    MARKS_MAX, Operated, Result,
+    Batch, BatchCounts, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches,
+    InboxItem, MARKS_MAX, Operated, Result,
 };
 
 use crate::Embedded;
@@ -27,9 +27,20 @@ impl State {
         all.find(|entry| entry.record.order.id == id)
     }
 
-    fn create_batch(&mut self, order: &BatchOrder, instances: &[InstanceId]) -> bool {
+    fn create_batch(
+        &mut self,
+        order: &BatchOrder,
+        instances: &[InstanceId],
+        active_max: usize,
+    ) -> BatchCreation {
         if self.find_batch(&order.id).is_some() {
-            return false;
+            return BatchCreation::Known;
+        }
+        let all = self.batches.values();
+        let active = all.map(|entry| usize::from(!entry.record.state.has_ended()));
+        let active: usize = active.sum();
+        if active >= active_max {
+            return BatchCreation::TooMany;
         }
         let place = self.next();
         let ended = instances.is_empty();
@@ -49,7 +60,7 @@ impl State {
         for page in 0..pages {
             self.touch(Key::BatchIds(place, page as u32));
         }
-        true
+        BatchCreation::New
     }
 
     fn record_outcomes(
@@ -136,8 +147,13 @@ impl State {
 
 #[async_trait]
 impl Batches for Embedded {
-    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool> {
-        self.write(|state| state.create_batch(order, instances))
+    async fn create_batch(
+        &self,
+        order: &BatchOrder,
+        instances: &[InstanceId],
+        active_max: usize,
+    ) -> Result<BatchCreation> {
+        self.write(|state| state.create_batch(order, instances, active_max))
             .await
     }
 

@@ -29,6 +29,7 @@ impl State {
     /// `page`: the history of the commit.
     pub fn commit(&mut self, commit: Commit, page: Page) -> Committed {
         debug_assert!(commit.history.is_empty(), "the history must be in the page");
+        self.now = commit.at;
         let lease = commit.lease.clone();
         let id = &lease.scope.scope;
         let Some((seq, inst)) = self.find(&lease.scope.instance) else {
@@ -206,6 +207,7 @@ impl State {
                 self.match_kept(seq, scope, wait, wake);
             }
             Command::Unsubscribe(wait) => self.unsubscribe(seq, scope, wait),
+            Command::Take { key, .. } => self.take_offered(seq, &key),
             Command::Correlate(values) => self.correlate(seq, values, wake),
             Command::Index => self.index_attributes(seq),
             _ => {}
@@ -269,7 +271,12 @@ impl State {
             self.touch(Key::Inbox(seq, id.clone(), item.clone()));
         }
         for input in inbox.inputs() {
-            if let Input::Event { event, .. } = input {
+            if let Input::Event {
+                event,
+                offered: false,
+                ..
+            } = input
+            {
                 self.release_event(seq, event, wake);
             }
         }

@@ -1,5 +1,7 @@
 //! Deployed definitions.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
@@ -7,6 +9,19 @@ use swirl_ports::{Changes, DefinitionRecord, Definitions, Result};
 
 use crate::Embedded;
 use crate::key::Key;
+use crate::state::State;
+
+fn replace(state: &mut State, record: DefinitionRecord) {
+    let mut known = state.definitions.iter();
+    let old = known.find(|(_, found)| found.id == record.id);
+    if let Some(place) = old.map(|(place, _)| *place) {
+        state.definitions.remove(&place);
+        state.touch(Key::Definition(place));
+    }
+    let place = state.next();
+    state.definitions.insert(place, record);
+    state.touch(Key::Definition(place));
+}
 
 #[async_trait]
 impl Definitions for Embedded {
@@ -28,16 +43,16 @@ impl Definitions for Embedded {
     }
 
     async fn replace(&self, record: DefinitionRecord) -> Result<()> {
+        self.write(|state| replace(state, record)).await
+    }
+
+    async fn replace_if(&self, old: &DefinitionRecord, new: DefinitionRecord) -> Result<bool> {
         self.write(|state| {
-            let mut known = state.definitions.iter();
-            let old = known.find(|(_, found)| found.id == record.id);
-            if let Some(place) = old.map(|(place, _)| *place) {
-                state.definitions.remove(&place);
-                state.touch(Key::Definition(place));
+            let is_known = state.definitions.values().any(|found| found == old);
+            if is_known {
+                replace(state, new);
             }
-            let place = state.next();
-            state.definitions.insert(place, record);
-            state.touch(Key::Definition(place));
+            is_known
         })
         .await
     }
@@ -66,6 +81,16 @@ impl Definitions for Embedded {
 
     async fn mark(&self, workflow: &str) -> Result<Option<Timestamp>> {
         self.read(|state| state.marks.get(workflow).copied())
+    }
+
+    async fn advance_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
+        self.write(|state| {
+            let name: Arc<str> = workflow.into();
+            let mark = state.marks.entry(name.clone()).or_insert(at);
+            *mark = (*mark).max(at);
+            state.touch(Key::Mark(name));
+        })
+        .await
     }
 
     async fn set_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {

@@ -9,6 +9,7 @@ use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_ports::InboxItem;
 use swirl_ports::matching::{Correlation, Fit, addressee, bucket_of, fit, learnt};
 
+use crate::events::is_old;
 use crate::key::{Key, Seq, inbox_key};
 use crate::state::State;
 
@@ -17,6 +18,17 @@ struct Match {
     place: usize,
     item: InboxItem,
     values: Correlation,
+    offers: bool,
+}
+
+/// The result of delivering an event to a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivered {
+    No,
+    /// The scope decides about it, and so may others.
+    Offered,
+    /// It is the instance's.
+    Consumed,
 }
 
 impl State {
@@ -38,14 +50,16 @@ impl State {
             let Some((seq, scope, wait)) = self.subscriptions.get(order) else {
                 continue;
             };
-            if !had.contains(&seq) && self.deliver(seq, &scope, wait, event, false, woken) {
+            if !had.contains(&seq)
+                && self.deliver(seq, &scope, wait, event, false, woken) == Delivered::Consumed
+            {
                 had.insert(seq);
             }
         }
     }
 
-    /// Fills the first slot of a wait that the event fits. `early`: the event arrived before the wait began, so only a
-    /// correlation links the two.
+    /// Fills the first slot of a wait that the event fits, or offers it the event. `early`: the event arrived before the
+    /// wait began, so only a correlation links the two.
     fn deliver(
         &mut self,
         seq: Seq,
@@ -54,26 +68,35 @@ impl State {
         event: &CloudEvent,
         early: bool,
         woken: &mut Vec<ScopeRef>,
-    ) -> bool {
+    ) -> Delivered {
         let kept = self.kept.place(&event.key());
         let Some(found) = self.find_slot(seq, scope, wait, event, early, kept) else {
-            return false;
+            return Delivered::No;
         };
-        if let Some(place) = kept {
-            self.kept.consumed(place, seq);
-            self.touch(Key::Got(place, seq));
+        if let Some(place) = kept
+            && !found.offers
+        {
+            self.take(place, seq);
         }
         let key = inbox_key(seq, scope, &found.item);
         let number = self.next();
         let Some(inst) = self.instances.get_mut(&seq) else {
-            return false;
+            return Delivered::No;
         };
+        if found.offers && inst.is_paused() && inst.is_full(scope, &found.item, &self.options) {
+            return Delivered::No;
+        }
         let Some(entry) = inst.scopes.get_mut(scope) else {
-            return false;
+            return Delivered::No;
         };
         inst.kib += entry.inbox.push(number, found.item).unwrap_or(0);
+        if found.offers {
+            self.touch(key);
+            self.wake(seq, scope, woken);
+            return Delivered::Offered;
+        }
         let Some(index) = entry.waits.iter().position(|w| w.wait == wait) else {
-            return false;
+            return Delivered::No;
         };
         entry.waits[index].slots.remove(found.place);
         if entry.waits[index].slots.is_empty() {
@@ -86,7 +109,21 @@ impl State {
         self.touch(Key::Wait(seq, scope.clone(), wait));
         self.wake(seq, scope, woken);
         self.correlate(seq, found.values, woken);
-        true
+        Delivered::Consumed
+    }
+
+    /// Records that an instance has consumed a kept event.
+    fn take(&mut self, place: u64, seq: Seq) {
+        if self.kept.consumed(place, seq) {
+            self.touch(Key::Got(place, seq));
+        }
+    }
+
+    /// An instance consumes an event that was offered to it.
+    pub fn take_offered(&mut self, seq: Seq, key: &str) {
+        if let Some(place) = self.kept.place(key) {
+            self.take(place, seq);
+        }
     }
 
     fn find_slot(
@@ -125,6 +162,7 @@ impl State {
                 slot: slot.slot,
                 def: filter.def,
                 event: event.clone(),
+                offered: filter.offers,
             });
             if entry.inbox.knows(&item.id) {
                 return None;
@@ -134,6 +172,7 @@ impl State {
                 place,
                 item,
                 values,
+                offers: filter.offers,
             })
         })
     }
@@ -142,7 +181,7 @@ impl State {
     pub fn match_kept(&mut self, seq: Seq, scope: &ScopeId, wait: u32, woken: &mut Vec<ScopeRef>) {
         // Each event may add a correlation value, and so more buckets to search.
         while let Some(event) = self.next_kept(seq, scope, wait) {
-            if !self.deliver(seq, scope, wait, &event, true, woken) {
+            if self.deliver(seq, scope, wait, &event, true, woken) == Delivered::No {
                 return;
             }
         }
@@ -165,6 +204,9 @@ impl State {
         let inst = self.instances.get(&seq)?;
         in_order(lists).find_map(|place| {
             let kept = self.kept.get(place)?;
+            if is_old(kept.at, self.options.retain_ms, self.now) {
+                return None;
+            }
             let mine = addressee(&kept.event).is_none_or(|id| id == *inst.id());
             let fits = mine
                 && self
@@ -220,7 +262,7 @@ impl State {
         }
         self.touch(Key::Got(place, seq));
         for (_, scope, wait) in self.waits_of(seq) {
-            if self.deliver(seq, &scope, wait, event, true, woken) {
+            if self.deliver(seq, &scope, wait, event, true, woken) == Delivered::Consumed {
                 return;
             }
         }

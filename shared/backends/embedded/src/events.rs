@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
+use swirl_model::data::json_bytes;
 use swirl_model::event::EventMatch;
 use swirl_model::instance::Status;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Correlation, Listeners, Outcome, PendingStart, Set, addressee, attributes_to_keep, has_all,
-    roles,
+    Correlation, Listeners, Outcome, PendingStart, Set, addressee, attributes_to_keep,
+    groups_to_keep, has_all, roles,
 };
-use swirl_ports::{Error, EventLog, Ingested, Listening, Result, Trigger};
+use swirl_ports::{Error, EventLog, Ingested, KeptDropped, KeptGroup, Listening, Result, Trigger};
 
 use crate::Embedded;
 use crate::key::Key;
@@ -28,8 +29,7 @@ impl EventLog for Embedded {
         listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        let (triggers, consumed) = (listening.triggers, listening.consumed);
-        self.write(|state| state.ingest(event, triggers, consumed, at))
+        self.write(|state| state.ingest(event, listening, at))
             .await?
     }
 
@@ -47,26 +47,59 @@ impl EventLog for Embedded {
         .await
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
-        self.write(|state| {
-            state.expire_events(now);
-            state.expire_instances(now);
-        })
-        .await?;
-        self.expire_recorded(now).await
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
+        let dropped = self
+            .write(|state| {
+                state.expire_events(now);
+                state.expire_instances(now);
+                std::mem::take(&mut state.dropped)
+            })
+            .await?;
+        self.expire_recorded(now).await?;
+        let dropped = dropped.into_iter();
+        let dropped = dropped.map(|(group, (events, bytes))| KeptDropped {
+            group,
+            events,
+            bytes,
+        });
+        Ok(dropped.collect())
     }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        self.write(|state| {
+            let group = KeptGroup::Workflow(workflow.into());
+            let left = state.kept.of(&group).filter(|(_, kept)| {
+                let attributes = attributes_to_keep(&kept.event, consumed);
+                attributes.is_empty()
+            });
+            let left: Vec<u64> = left.map(|(place, _)| place).collect();
+            for place in &left {
+                state.drop_kept(*place);
+            }
+            left.len() as u64
+        })
+        .await
+    }
+}
+
+/// Whether an event that came at `at` is older than this. The sweep may be late, so whatever uses the event checks it.
+pub(crate) fn is_old(at: Timestamp, ms: u64, now: Timestamp) -> bool {
+    now.0.saturating_sub(at.0) > ms as i64
 }
 
 impl State {
     fn ingest(
         &mut self,
         event: &CloudEvent,
-        triggers: &[Trigger],
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
+        let triggers = listening.triggers;
+        self.now = at;
         let key = event.key();
-        if let Some(known) = self.known.find(&key) {
+        if let Some(known) = self.known.find(&key)
+            && (known.outcome.is_some() || !is_old(known.at, self.options.dedup_ms, at))
+        {
             return Ok(match &known.outcome {
                 Some(outcome) => outcome.ingested(triggers),
                 None => Ingested {
@@ -76,7 +109,7 @@ impl State {
             });
         }
         self.check_room(event, triggers, at)?;
-        self.keep(event, consumed, at);
+        self.keep(event, listening, at);
         let mut outcome = Outcome::default();
         self.spread(event, &mut outcome.woken);
         if addressee(event).is_none() {
@@ -85,6 +118,11 @@ impl State {
             }
         }
         let answer = outcome.ingested(triggers);
+        // Too old, and not swept yet.
+        if let Some(old) = self.known.place(&key) {
+            self.known.remove(old);
+            self.touch(Key::Known(old));
+        }
         let place = self.next();
         self.known.insert(
             place,
@@ -121,8 +159,8 @@ impl State {
         Err(Error::TooLarge { what, size, limit })
     }
 
-    fn keep(&mut self, event: &CloudEvent, consumed: &[EventMatch], at: Timestamp) {
-        let attributes = attributes_to_keep(event, consumed);
+    fn keep(&mut self, event: &CloudEvent, listening: Listening<'_>, at: Timestamp) {
+        let attributes = attributes_to_keep(event, listening.consumed);
         if attributes.is_empty() || self.options.retain_max == 0 {
             return;
         }
@@ -137,18 +175,35 @@ impl State {
             self.drop_kept(oldest);
         }
         let place = self.next();
-        let event = event.clone().into();
-        let consumers = BTreeSet::new();
-        self.kept.insert(
-            place,
-            RetainedEvent {
-                event,
-                at,
-                attributes,
-                consumers,
-            },
-        );
+        let groups = groups_to_keep(event, listening.consumed, listening.owners);
+        let kept = RetainedEvent {
+            bytes: json_bytes(event) as u64,
+            event: event.clone().into(),
+            at,
+            attributes,
+            groups: groups.clone(),
+            consumers: BTreeSet::new(),
+        };
+        self.kept.insert(place, kept);
         self.touch(Key::Retained(place));
+        for group in groups.into_iter().map(Some).chain([None]) {
+            self.make_room(group);
+        }
+    }
+
+    /// Drops the oldest kept events that are too much for a group, or for all together.
+    fn make_room(&mut self, group: Option<KeptGroup>) {
+        let limits = self.options.retain_bytes;
+        let (mut events, mut bytes) = (0, 0);
+        while let Some(place) = self.kept.surplus(group.as_ref(), &limits) {
+            events += 1;
+            bytes += self.kept.get(place).map_or(0, |kept| kept.bytes);
+            self.drop_kept(place);
+        }
+        if events > 0 {
+            let dropped = self.dropped.entry(group).or_default();
+            *dropped = (dropped.0 + events, dropped.1 + bytes);
+        }
     }
 
     fn drop_kept(&mut self, place: u64) {
@@ -163,15 +218,14 @@ impl State {
 
     fn expire_events(&mut self, now: Timestamp) {
         let options = self.options.clone();
-        let old = |at: Timestamp, ms: u64| now.0.saturating_sub(at.0) > ms as i64;
         while let Some((place, kept)) = self.kept.first() {
-            if !old(kept.at, options.retain_ms) {
+            if !is_old(kept.at, options.retain_ms, now) {
                 break;
             }
             self.drop_kept(place);
         }
         while let Some((place, known)) = self.known.first() {
-            if !old(known.at, options.dedup_ms) {
+            if !is_old(known.at, options.dedup_ms, now) {
                 break;
             }
             self.known.remove(place);

@@ -210,7 +210,7 @@ impl Entry {
 }
 
 /// The size of an input in KiB, as in `weight.rs`. The results of branches count where they are stored.
-fn of_input(input: &Input) -> usize {
+pub(crate) fn of_input(input: &Input) -> usize {
     match input {
         Input::Joined { .. } => 0,
         input => json_bytes(input) / 1024,

@@ -31,10 +31,6 @@ pub(crate) fn add_results(
         let Some(entry) = inst.forks.get(&(scope.clone(), *fork)) else {
             continue;
         };
-        // An older build may have stored them with the input.
-        if !results.is_empty() {
-            continue;
-        }
         if is_large(&entry.fork, limits) {
             left.push(*fork);
         } else {

@@ -5,28 +5,27 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode};
 use futures::channel::oneshot;
 use swirl_ports::Error;
 
 use crate::OpenError;
-use crate::key::{HISTORY, KINDS, Write};
+use crate::disk::{self, Disk, Gone, make};
+use crate::key::{KINDS, Seq, Write};
+use crate::state::State;
 
 /// The maximum number of bytes written in one step, unless a single change is larger.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 /// How many reads wait for the end of a batch.
 const READS_MAX: usize = 64;
-/// The size of the cache of read blocks. Everything except history is in memory anyway.
-const CACHE_BYTES: u64 = 16 << 20;
-/// The size of the memtable of each of the two spaces.
-const MEMTABLE_BYTES: u64 = 16 << 20;
-/// The limit on the write-ahead log on disk.
-const LOG_BYTES: u64 = 128 << 20;
+/// Without jobs for this time, what was left for later is done.
+const IDLE: Duration = Duration::from_secs(1);
 const LOCK_FILE: &str = "swirl.lock";
 
 pub(crate) struct Journal {
@@ -43,25 +42,17 @@ enum Job {
     Read(Read),
 }
 
-/// Reads all that was written before, and perhaps later changes.
-enum Read {
-    /// All records with this key prefix.
-    All {
-        prefix: String,
-        done: oneshot::Sender<Result<Pairs, Error>>,
-    },
-    /// Reads records one after another, as far as they are wanted.
-    Some {
-        range: Keys,
-        done: oneshot::Sender<Result<Pairs, Error>>,
-    },
+/// Reads history that was written before, and perhaps later changes.
+struct Read {
+    range: Keys,
+    done: oneshot::Sender<Result<Pairs, Error>>,
 }
 
-/// Reads keys with a common prefix: either from a given key on, or backwards from the last one. After each record, the
-/// caller decides whether to stop.
+/// Reads the history records of an instance from a number on, or backwards to it from the last one. After each record,
+/// the caller decides whether to stop.
 pub(crate) struct Keys {
-    pub prefix: String,
-    pub from: String,
+    pub seq: Seq,
+    pub from: u64,
     pub backwards: bool,
     pub is_enough: Box<IsEnough>,
 }
@@ -71,74 +62,71 @@ type IsEnough = dyn FnMut(&str, &[u8]) -> bool + Send;
 
 type Pairs = Vec<(String, Vec<u8>)>;
 
-/// Restores a record that was read.
-type Restore<'a> = dyn FnMut(&str, &[u8]) -> Result<(), Error> + 'a;
-
-/// Creates the store's folder, private to the current user. A folder that exists already keeps its permissions, since
-/// it may contain other files; the data below it is private nevertheless ([`tighten`]).
-fn make(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
-/// Makes a store of an earlier build private, since it may be readable by everyone.
-#[cfg(unix)]
-fn tighten(place: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut rights = std::fs::metadata(place)?.permissions();
-    if rights.mode() & 0o077 == 0 {
-        return Ok(());
-    }
-    rights.set_mode(0o700);
-    let set = std::fs::set_permissions(place, rights);
-    let place = place.display();
-    match set {
-        Ok(()) => tracing::warn!(
-            "other users of this machine could read {place}; from now on only its owner can"
-        ),
-        Err(error) => tracing::warn!(
-            %error,
-            "other users of this machine can read {place}; only its owner can change that: chmod 700"
-        ),
-    }
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn tighten(_: &Path) -> std::io::Result<()> {
-    Ok(())
-}
-
 /// Resolves when its change is on disk.
 pub(crate) type Ticket<T> = oneshot::Receiver<Result<T, Error>>;
 
 impl Journal {
-    /// Opens a folder, and creates it if necessary. `restore` gets every record except history.
-    pub fn open(folder: &Path, restore: &mut Restore<'_>) -> Result<Journal, OpenError> {
-        let io = |error| OpenError::Io {
-            folder: folder.to_owned(),
-            error,
+    /// Opens a folder, and creates it if necessary. Restores every record except history.
+    pub fn open(folder: &Path, state: &mut State) -> Result<Journal, OpenError> {
+        let io = |error: io::Error| match error.kind() {
+            io::ErrorKind::InvalidData => OpenError::Store(Error::Damaged {
+                what: folder.display().to_string(),
+                reason: error.to_string(),
+            }),
+            _ => OpenError::Io {
+                folder: folder.to_owned(),
+                error,
+            },
         };
         make(folder).map_err(io)?;
         let lock = lock(folder)?;
-        let disk = create(folder)
-            .and_then(|()| Ok(tighten(&folder.join("data"))?))
-            .and_then(|()| Disk::open(folder.join("data"), lock))
-            .map_err(|error| match error {
-                fjall::Error::Io(error) => io(error),
-                error => OpenError::Store(Error::Damaged {
-                    what: folder.display().to_string(),
-                    reason: error.to_string(),
-                }),
-            })?;
+        disk::create(folder).map_err(io)?;
+        let place = disk::open_place(folder);
+        let log_bytes = state.options.log_bytes;
+        let loaded = disk::load(&place).map_err(io)?;
+        let is_lenient = state.options.accept_loss;
+        if !loaded.damage.is_empty() && !is_lenient {
+            return Err(OpenError::Damaged {
+                folder: folder.to_owned(),
+                damage: loaded.damage,
+            });
+        }
+        let mut gone = Gone::default();
         for kind in KINDS {
-            for (key, value) in disk.read(kind)? {
-                restore(&key, &value)?;
+            let records = loaded.state.range(kind.to_owned()..);
+            for (key, value) in records.take_while(|(key, _)| key.starts_with(kind)) {
+                match state.restore(key, value) {
+                    Ok(()) => {}
+                    Err(error) if is_lenient => {
+                        tracing::warn!("{error}: the record is gone");
+                        gone.records.insert(key.clone());
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
         }
+        if is_lenient {
+            let tidied = gone.tidy(state, &loaded);
+            if loaded.damage.is_empty() && gone.is_empty() {
+                tracing::info!("{}: nothing is missing", folder.display());
+            } else {
+                for line in loaded.damage.iter().chain(&tidied) {
+                    tracing::warn!("{line}");
+                }
+                let kept = disk::rebuild(folder, &loaded, &gone).map_err(io)?;
+                tracing::warn!(
+                    "{}: a new store was made of what is left; the damaged files are kept in {kept}",
+                    folder.display()
+                );
+                // The files that were just written.
+                let loaded = disk::load(&place).map_err(io)?;
+                return Journal::begin(Disk::open(place, loaded, log_bytes, lock).map_err(io)?, io);
+            }
+        }
+        Journal::begin(Disk::open(place, loaded, log_bytes, lock).map_err(io)?, io)
+    }
+
+    fn begin(disk: Disk, io: impl FnOnce(io::Error) -> OpenError) -> Result<Journal, OpenError> {
         let (jobs, receiver) = channel();
         let failed = Arc::new(OnceLock::new());
         let shared = failed.clone();
@@ -170,16 +158,10 @@ impl Journal {
         ticket
     }
 
-    pub fn read(&self, prefix: String) -> Ticket<Pairs> {
-        let (done, ticket) = oneshot::channel();
-        self.send(Job::Read(Read::All { prefix, done }));
-        ticket
-    }
-
     /// Returns the records up to the one that was enough, in the order of their keys.
-    pub fn read_some(&self, range: Keys) -> Ticket<Pairs> {
+    pub fn read(&self, range: Keys) -> Ticket<Pairs> {
         let (done, ticket) = oneshot::channel();
-        self.send(Job::Read(Read::Some { range, done }));
+        self.send(Job::Read(Read { range, done }));
         ticket
     }
 
@@ -229,113 +211,27 @@ fn lock(folder: &Path) -> Result<File, OpenError> {
     }
 }
 
-fn pair(what: &str, guard: fjall::Guard) -> Result<(String, Vec<u8>), Error> {
-    let damaged = |reason: String| Error::Damaged {
-        what: format!("records {what}"),
-        reason,
-    };
-    let (key, value) = guard
-        .into_inner()
-        .map_err(|error| damaged(error.to_string()))?;
-    let key = String::from_utf8(key.to_vec())
-        .map_err(|_| damaged("a key isn't UTF-8 text".to_owned()))?;
-    Ok((key, value.to_vec()))
-}
-
-struct Disk {
-    // Fields are dropped in this order, so the lock comes last.
-    state: Keyspace,
-    history: Keyspace,
-    db: Database,
-    _lock: File,
-}
-
-/// Creates the store next to its final place, and moves it there when complete. If the process dies meanwhile, it
-/// leaves no folder that cannot be opened.
-fn create(folder: &Path) -> fjall::Result<()> {
-    let place = folder.join("data");
-    if place.exists() {
-        return Ok(());
-    }
-    let draft = folder.join("data.new");
-    if draft.exists() {
-        std::fs::remove_dir_all(&draft)?;
-    }
-    make(&draft)?;
-    let db = Database::builder(&draft).worker_threads(1).open()?;
-    for name in ["state", "history"] {
-        db.keyspace(name, options)?;
-    }
-    db.persist(PersistMode::SyncAll)?;
-    drop(db);
-    std::fs::rename(&draft, &place)?;
-    File::open(folder)?.sync_all()?;
-    Ok(())
-}
-
-fn options() -> KeyspaceCreateOptions {
-    KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES)
-}
-
 impl Disk {
-    fn open(path: PathBuf, lock: File) -> fjall::Result<Disk> {
-        let db = Database::builder(path)
-            .cache_size(CACHE_BYTES)
-            .max_journaling_size(LOG_BYTES)
-            .worker_threads(1)
-            .open()?;
-        let state = db.keyspace("state", options)?;
-        let history = db.keyspace("history", options)?;
-        Ok(Disk {
-            state,
-            history,
-            db,
-            _lock: lock,
-        })
-    }
-
-    fn space(&self, key: &str) -> &Keyspace {
-        if key.starts_with(HISTORY) {
-            &self.history
-        } else {
-            &self.state
-        }
-    }
-
-    fn read(&self, prefix: &str) -> Result<Pairs, Error> {
-        let all = self.space(prefix).prefix(prefix);
-        all.map(|guard| pair(prefix, guard)).collect()
-    }
-
-    fn read_some(&self, mut range: Keys) -> Result<Pairs, Error> {
-        let prefix = range.prefix.as_str();
-        // No key contains such a character.
-        let all = self
-            .space(prefix)
-            .range(range.from..format!("{prefix}\u{7f}"));
-        let all: Box<dyn Iterator<Item = fjall::Guard>> = match range.backwards {
-            true => Box::new(all.rev()),
-            false => Box::new(all),
-        };
-        let mut pairs = Vec::new();
-        for guard in all {
-            let (key, value) = pair(prefix, guard)?;
-            let is_enough = (range.is_enough)(&key, &value);
-            pairs.push((key, value));
-            if is_enough {
-                break;
+    /// The next job. Meanwhile does what can wait until there is none.
+    fn next(&mut self, jobs: &Receiver<Job>, failed: &OnceLock<Error>) -> Option<Job> {
+        while self.is_busy() && failed.get().is_none() {
+            match jobs.recv_timeout(IDLE) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = self.idle() {
+                        let _ = failed.set(stopped(&error));
+                    }
+                }
             }
         }
-        if range.backwards {
-            pairs.reverse();
-        }
-        Ok(pairs)
+        jobs.recv().ok()
     }
 
-    fn serve(self, jobs: &Receiver<Job>, failed: &OnceLock<Error>) {
+    fn serve(mut self, jobs: &Receiver<Job>, failed: &OnceLock<Error>) {
         let (mut waiting, mut reads) = (Vec::new(), Vec::new());
-        while let Ok(job) = jobs.recv() {
-            // Within a batch all records have the same version, so each key may occur only once.
+        while let Some(job) = self.next(jobs, failed) {
+            // A record that was changed several times is written once.
             let mut batch = BTreeMap::new();
             let mut bytes = 0;
             let mut next = Some(job);
@@ -357,7 +253,7 @@ impl Disk {
                     next = jobs.try_recv().ok();
                 }
             }
-            let result = self.commit(batch, failed);
+            let result = self.write(&batch, failed);
             for done in waiting.drain(..) {
                 let _ = done.send(result.clone());
             }
@@ -367,17 +263,25 @@ impl Disk {
         }
     }
 
-    fn answer(&self, read: Read) {
+    fn answer(&mut self, read: Read) {
+        let Keys {
+            seq,
+            from,
+            backwards,
+            is_enough,
+        } = read.range;
+        let records = self.history(seq, from, backwards, is_enough);
+        let records = records.map_err(|error| Error::Damaged {
+            what: format!("the history of instance number {seq}"),
+            reason: error.to_string(),
+        });
         // Nobody may wait for it any more.
-        match read {
-            Read::All { prefix, done } => drop(done.send(self.read(&prefix))),
-            Read::Some { range, done } => drop(done.send(self.read_some(range))),
-        }
+        let _ = read.done.send(records);
     }
 
-    fn commit(
-        &self,
-        writes: BTreeMap<String, Option<Vec<u8>>>,
+    fn write(
+        &mut self,
+        writes: &BTreeMap<String, Option<Vec<u8>>>,
         failed: &OnceLock<Error>,
     ) -> Result<(), Error> {
         if let Some(error) = failed.get() {
@@ -386,20 +290,16 @@ impl Disk {
         if writes.is_empty() {
             return Ok(());
         }
-        let mut batch = self.db.batch().durability(Some(PersistMode::SyncData));
-        for (key, value) in writes {
-            let space = self.space(&key);
-            match value {
-                Some(value) => batch.insert(space, key, value),
-                None => batch.remove(space, key),
-            }
-        }
-        batch.commit().map_err(|error| {
-            let error = Error::Unavailable(format!(
-                "writing to disk failed ({error}); nothing is accepted until a restart"
-            ));
+        self.commit(writes).map_err(|error| {
+            let error = stopped(&error);
             let _ = failed.set(error.clone());
             error
         })
     }
+}
+
+fn stopped(error: &io::Error) -> Error {
+    Error::Unavailable(format!(
+        "writing to disk failed ({error}); nothing is accepted until a restart"
+    ))
 }

@@ -5,7 +5,7 @@
 //! disk. `docs/adr/0004-embedded-store.md` explains why.
 //!
 //! Invariants: the lock is never held across an await; every collection that is iterated has a defined order, so equal
-//! inputs give equal runs; nothing here reads the clock.
+//! inputs give equal runs; nothing here reads the clock, except that changes on disk carry the time for messages.
 
 mod attributes;
 mod audit;
@@ -18,6 +18,7 @@ mod commit;
 mod decide;
 mod definitions;
 mod deliver;
+mod disk;
 mod events;
 mod forks;
 mod inbox;
@@ -43,6 +44,7 @@ mod subscriptions;
 mod views;
 mod waits;
 mod watchers;
+mod watching;
 mod weight;
 
 use std::path::Path;
@@ -51,6 +53,8 @@ use std::sync::Mutex;
 use swirl_ports::{Error, Result};
 
 pub use clock::SystemClock;
+#[doc(hidden)]
+pub use disk::raw;
 use journal::{Journal, redeem};
 pub use options::{OpenError, Options};
 pub use queue::MemoryQueue;
@@ -104,7 +108,7 @@ impl Embedded {
             durable: true,
             ..State::default()
         };
-        let journal = Journal::open(folder.as_ref(), &mut |key, value| state.restore(key, value))?;
+        let journal = Journal::open(folder.as_ref(), &mut state)?;
         state.restored()?;
         // Later changes reach the disk after this one.
         drop(journal.write(state.take_writes()?));

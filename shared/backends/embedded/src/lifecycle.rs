@@ -35,6 +35,7 @@ impl State {
             watched: _,
             first_turn,
         } = new;
+        self.now = header.started_at;
         if let Some((_, found)) = self.find(&header.id) {
             let found = &found.instance.header;
             let conflict = found.input != header.input

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::ops::Bound::{Excluded, Included, Unbounded};
 use std::sync::Arc;
 
+use swirl_model::WorkflowError;
 use swirl_model::attribute::Attribute;
 use swirl_ports::{
     AttributeFilter, Bound, Counts, Error, Filter, Keep, Page, Result, Summary, Values,
@@ -202,7 +203,7 @@ impl Step<'_> {
             status: state.status,
             suspended: state.suspended,
             ended_at: state.ended_at,
-            error: state.error.clone(),
+            error: state.error.clone().map(WorkflowError::shortened),
             attributes: state.attributes.clone(),
         };
         if self.filter.passes(&row) && (self.keep)(&row) {

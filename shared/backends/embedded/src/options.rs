@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use swirl_ports::JoinLimits;
+use swirl_ports::{JoinLimits, KeptBytes};
 
 /// Limits. Anything beyond a limit is refused or, where documented, dropped, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +17,8 @@ pub struct Options {
     pub retain_ms: u64,
     /// The maximum number of such events. Older ones are dropped.
     pub retain_max: usize,
+    /// The maximum total sizes of such events. Older ones are dropped.
+    pub retain_bytes: KeptBytes,
     /// How long an event is remembered, so that it isn't accepted twice.
     pub dedup_ms: u64,
     /// The maximum number of such events. Older ones are dropped.
@@ -31,6 +33,10 @@ pub struct Options {
     pub keep_faulted_ms: u64,
     /// Forks beyond these limits are left to coordinators; `None`: the reader of a scope always gets all results.
     pub join_limits: Option<JoinLimits>,
+    /// The size at which a new log is begun. Logs are merged when they are longer than all records, and at least two.
+    pub log_bytes: u64,
+    /// Open a damaged folder nevertheless, with what can be read.
+    pub accept_loss: bool,
 }
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
@@ -43,6 +49,7 @@ impl Default for Options {
             instance_bytes: 64 << 20,
             retain_ms: DAY_MS,
             retain_max: 100_000,
+            retain_bytes: KeptBytes::default(),
             dedup_ms: DAY_MS,
             dedup_max: 250_000,
             sets_max: 100_000,
@@ -50,6 +57,8 @@ impl Default for Options {
             keep_ended_max: 100_000,
             keep_faulted_ms: 30 * DAY_MS,
             join_limits: None,
+            log_bytes: 32 << 20,
+            accept_loss: false,
         }
     }
 }
@@ -64,6 +73,18 @@ pub enum OpenError {
     Io {
         folder: PathBuf,
         error: std::io::Error,
+    },
+    /// Something that was acknowledged is missing. Nothing in the folder was changed.
+    #[error(
+        "the store in {} is damaged:\n{}\nNothing was changed. Restore the whole folder from a copy, or start with \
+         --accept-loss: that goes on with what can be read, says what is gone, and keeps the damaged files. What \
+         happened after the last change that is left may then happen again",
+        folder.display(),
+        damage.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
+    )]
+    Damaged {
+        folder: PathBuf,
+        damage: Vec<String>,
     },
     /// The content of the folder cannot be read.
     #[error(transparent)]

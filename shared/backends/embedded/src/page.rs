@@ -101,14 +101,24 @@ pub(crate) fn number(key: &str) -> Option<u64> {
     u64::from_str_radix(number, 16).ok()
 }
 
+/// All records of an instance.
+pub(crate) fn all(seq: Seq) -> Keys {
+    Keys {
+        seq,
+        from: 0,
+        backwards: false,
+        is_enough: Box::new(|_, _| false),
+    }
+}
+
 /// The records that contain these entries, up to the size limit. For `HistoryPart::Last`, they are read backwards.
 pub(crate) fn keys(seq: Seq, wanted: &Range<u64>, part: HistoryPart) -> Keys {
     let (start, last) = (wanted.start, wanted.end.saturating_sub(1));
     let backwards = matches!(part, HistoryPart::Last(_));
     let mut bytes = 0;
     Keys {
-        prefix: format!("{HISTORY}{seq:016x}/"),
-        from: Key::History(seq, start).text(),
+        seq,
+        from: start,
         backwards,
         is_enough: Box::new(move |key, value| {
             bytes += value.len();
@@ -152,19 +162,11 @@ pub(crate) fn entries(
             what: key.clone(),
             reason: "its key has no number".to_owned(),
         })?;
-        let mut page = of_record(&key, &value)?;
+        let mut page: Vec<HistoryEntry> = read(&key, &value)?;
         let stale = (first + page.len() as u64).saturating_sub(last + 1);
         entries.extend(page.drain(page.len().min(stale as usize)..));
     }
     Ok(entries)
-}
-
-/// Earlier builds wrote one record per entry.
-pub(crate) fn of_record(key: &str, value: &[u8]) -> Result<Vec<HistoryEntry>, Error> {
-    match value.starts_with(b"[") {
-        true => read(key, value),
-        false => Ok(vec![read(key, value)?]),
-    }
 }
 
 #[cfg(test)]
@@ -188,7 +190,7 @@ mod tests {
             serde_json::to_vec(&forks.map(entry).collect::<Vec<_>>()).unwrap()
         };
         let records = vec![
-            record(3, serde_json::to_vec(&entry(3)).unwrap()),
+            record(3, page(3..=3)),
             record(5, page(4..=5)),
             record(8, page(6..=8)),
         ];

@@ -8,7 +8,7 @@ use swirl_ports::{HistoryPart, Result};
 
 use crate::Embedded;
 use crate::journal::redeem;
-use crate::key::{Key, Seq, Write, json};
+use crate::key::{Key, Seq, Write, json, read};
 use crate::page::{self, first_due};
 use crate::state::State;
 
@@ -66,7 +66,7 @@ impl Embedded {
                 limit: usize::MAX,
             };
             let keys = page::keys(seq, &(from..total), part);
-            let records = redeem(journal.read_some(keys)).await?;
+            let records = redeem(journal.read(keys)).await?;
             let mut changed = Vec::new();
             from = total.min(
                 records
@@ -75,7 +75,7 @@ impl Embedded {
                     .map_or(total, |last| last + 1),
             );
             for (key, value) in records {
-                let Ok(mut entries) = page::of_record(&key, &value) else {
+                let Ok(mut entries) = read::<Vec<HistoryEntry>>(&key, &value) else {
                     is_damaged = true;
                     continue;
                 };

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::buckets_of;
+use swirl_ports::{KeptBytes, KeptGroup};
 
 use crate::buckets::Buckets;
 use crate::key::Seq;
@@ -17,6 +18,9 @@ pub(crate) struct RetainedEvent {
     pub at: Timestamp,
     /// The attributes that some workflow correlates by.
     pub attributes: BTreeSet<Arc<str>>,
+    /// The limits that its size counts towards.
+    pub groups: BTreeSet<KeptGroup>,
+    pub bytes: u64,
     /// The instances that consumed it, each with a record of its own.
     #[serde(skip)]
     pub consumers: BTreeSet<Seq>,
@@ -30,6 +34,14 @@ pub(crate) struct Retained {
     by_value: Buckets,
     /// Events that no instance has consumed, by value or by type alone.
     free: Buckets,
+    bytes: u64,
+    groups: HashMap<KeptGroup, Group>,
+}
+
+#[derive(Default)]
+struct Group {
+    bytes: u64,
+    places: BTreeSet<u64>,
 }
 
 impl Retained {
@@ -58,8 +70,36 @@ impl Retained {
                 self.by_value.insert(&bucket, place);
             }
         }
+        self.bytes += kept.bytes;
+        for name in &kept.groups {
+            let group = self.groups.entry(name.clone()).or_default();
+            group.bytes += kept.bytes;
+            group.places.insert(place);
+        }
         self.keys.insert(kept.event.key(), place);
         self.events.insert(place, kept);
+    }
+
+    /// The oldest event that is too much for this group; `None`: for all together.
+    pub fn surplus(&self, name: Option<&KeptGroup>, limits: &KeptBytes) -> Option<u64> {
+        let (bytes, first) = match name {
+            None => (self.bytes, self.first().map(|(place, _)| place)),
+            Some(name) => {
+                let group = self.groups.get(name)?;
+                (group.bytes, group.places.first().copied())
+            }
+        };
+        first.filter(|_| bytes > limits.of(name))
+    }
+
+    /// The events of a group.
+    pub fn of(&self, name: &KeptGroup) -> impl Iterator<Item = (u64, &RetainedEvent)> {
+        let places = self
+            .groups
+            .get(name)
+            .into_iter()
+            .flat_map(|group| &group.places);
+        places.filter_map(|place| Some((*place, self.events.get(place)?)))
     }
 
     pub fn remove(&mut self, place: u64) -> Option<RetainedEvent> {
@@ -68,6 +108,16 @@ impl Retained {
             self.free.remove(&bucket, place);
             if is_value {
                 self.by_value.remove(&bucket, place);
+            }
+        }
+        self.bytes -= kept.bytes;
+        for name in &kept.groups {
+            if let Some(group) = self.groups.get_mut(name) {
+                group.bytes -= kept.bytes;
+                group.places.remove(&place);
+                if group.places.is_empty() {
+                    self.groups.remove(name);
+                }
             }
         }
         self.keys.remove(&kept.event.key());
@@ -150,6 +200,8 @@ mod tests {
             event: Arc::new(serde_json::from_str(&event.to_string()).unwrap()),
             at: Timestamp(0),
             attributes: BTreeSet::from(["k".into()]),
+            groups: BTreeSet::new(),
+            bytes: 1,
             consumers: BTreeSet::new(),
         };
         kept.insert(place, event);

@@ -14,7 +14,7 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::{Fork, Role, Scope, Timer};
 use swirl_model::time::Timestamp;
-use swirl_ports::{AuditEntry, DefinitionRecord, InstanceKey, KeyHolder, SavedView};
+use swirl_ports::{AuditEntry, DefinitionRecord, InstanceKey, KeptGroup, KeyHolder, SavedView};
 
 use crate::Options;
 use crate::batched::BatchEntry;
@@ -52,6 +52,8 @@ pub(crate) struct State {
     pub attributes: BTreeSet<Indexed>,
     pub subscriptions: Subscriptions,
     pub kept: Retained,
+    /// Kept events that were dropped to make room since the last sweep: how many, and their bytes.
+    pub dropped: BTreeMap<Option<KeptGroup>, (u64, u64)>,
     pub known: Known,
     pub sets: Sets,
     /// In the order of deployment.
@@ -64,6 +66,8 @@ pub(crate) struct State {
     pub views: BTreeMap<Arc<str>, SavedView>,
     /// The instant up to which each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
+    /// The time of the current change, if it says so.
+    pub now: Timestamp,
     /// The instances that have keys.
     pub named: HashMap<InstanceKey, KeyHolder>,
     /// Not in the journal. After a restart the starts are retried, and recorded again.

@@ -23,7 +23,7 @@ use swirl_ports::{
 use crate::Embedded;
 use crate::joins::add_results;
 use crate::journal::redeem;
-use crate::key::{HISTORY, Key, Seq};
+use crate::key::{Key, Seq};
 use crate::page::{self, Page};
 use crate::state::{Entry, Hold, State};
 
@@ -126,6 +126,11 @@ impl ExecutionStore for Embedded {
 
     async fn release(&self, lease: &Lease) -> Result<Released> {
         self.read(|state| state.release(lease))
+    }
+
+    /// All holders of leases are in this process.
+    async fn reclaim(&self, _scope: &ScopeRef, _input: &str) -> Result<bool> {
+        Ok(false)
     }
 
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
@@ -349,7 +354,7 @@ impl InstanceQueries for Embedded {
         let entries = match self.journal() {
             None => entries,
             Some(journal) => {
-                let records = redeem(journal.read(format!("{HISTORY}{seq:016x}/"))).await?;
+                let records = redeem(journal.read(page::all(seq))).await?;
                 page::entries(records, first)?
             }
         };
@@ -376,7 +381,7 @@ impl InstanceQueries for Embedded {
             None => entries = page::within(entries, part),
             Some(journal) if !wanted.is_empty() => {
                 let keys = page::keys(seq, &wanted, part);
-                let records = redeem(journal.read_some(keys)).await?;
+                let records = redeem(journal.read(keys)).await?;
                 entries = page::entries(records, wanted.start)?;
                 entries.truncate((wanted.end - wanted.start) as usize);
             }
@@ -500,7 +505,7 @@ impl State {
                 });
             }
         }
-        if let Input::Timer { seq: number } = item.input {
+        if let Some(number) = item.input.timer() {
             let armed = |scope: &Scope| scope.timers.iter().any(|timer| timer.seq == number);
             if !entry
                 .and_then(|entry| entry.scope.as_deref())

@@ -3,9 +3,13 @@
 
 use serde::Serialize;
 use swirl_model::Data;
-use swirl_model::scope::{Fork, Scope};
+use swirl_model::ids::ScopeId;
+use swirl_model::scope::{Fork, Frame, Scope};
+use swirl_ports::InboxItem;
 
 use crate::branch;
+use crate::inbox::of_input;
+use crate::options::Options;
 use crate::state::Inst;
 
 const KIB: usize = 1 << 10;
@@ -16,6 +20,18 @@ fn kib(value: &impl Serialize) -> usize {
 
 fn is_large(data: Option<&Data>) -> bool {
     data.is_some_and(|data| data.exceeds(KIB))
+}
+
+fn is_large_frame(frame: &Frame) -> bool {
+    let listen = frame.listen.as_deref();
+    let held = listen.is_some_and(|run| run.held_bytes + run.output_bytes > KIB);
+    let values = [
+        listen.and_then(|run| run.raw.as_ref()),
+        frame.iteration.as_ref().map(|iteration| &iteration.items),
+        frame.extending.as_ref().map(|extending| &extending.data),
+        frame.task.input.as_ref(),
+    ];
+    held || values.into_iter().any(is_large)
 }
 
 pub(crate) fn of_fork(fork: &Fork) -> usize {
@@ -29,7 +45,20 @@ impl Inst {
     /// The size of a record.
     pub fn weight_of(&self, scope: &Scope) -> usize {
         let grown = !scope.merges.is_empty() || !scope.completed.is_empty();
-        match grown || is_large(Some(&scope.data)) || is_large(scope.result.as_ref()) {
+        let values = [
+            Some(&scope.data),
+            scope.result.as_ref(),
+            scope.context.as_ref(),
+        ];
+        let params = scope.params.iter().map(|(_, value)| value);
+        let extended = scope
+            .extended
+            .iter()
+            .filter_map(|task| task.output.as_ref());
+        let mut values = values.into_iter().flatten().chain(params).chain(extended);
+        let is_large =
+            values.any(|value| value.exceeds(KIB)) || scope.frames.iter().any(is_large_frame);
+        match grown || is_large {
             true => match branch::record(self, scope) {
                 Ok(record) => record.map_or(0, |record| record.len() / KIB),
                 Err(_) => 0,
@@ -49,6 +78,13 @@ impl Inst {
         self.kib = (self.kib + kib).saturating_sub(entry.kib);
         entry.kib = kib;
         entry.scope = Some(Box::new(scope));
+    }
+
+    /// Whether an instance that takes nothing out of its inboxes has no room for another input.
+    pub fn is_full(&self, scope: &ScopeId, item: &InboxItem, options: &Options) -> bool {
+        let inbox = self.scopes.get(scope).map_or(0, |entry| entry.inbox.len());
+        let limit = options.instance_bytes / KIB;
+        inbox >= options.inbox_max || limit > 0 && self.kib + of_input(&item.input) > limit
     }
 
     /// Adds a new fork.

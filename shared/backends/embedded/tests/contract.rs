@@ -11,6 +11,7 @@ fn options() -> Options {
     Options {
         instance_bytes: swirl_contract::INSTANCE_BYTES,
         join_limits: Some(swirl_contract::JOIN_LIMITS),
+        retain_bytes: swirl_contract::KEPT_BYTES,
         ..Options::default()
     }
 }

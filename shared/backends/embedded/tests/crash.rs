@@ -1,6 +1,9 @@
 //! Crashes: kill -9, a full disk, damage, a second process.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+#[path = "crash/damage.rs"]
+mod damage;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command as Process, Stdio};
@@ -8,7 +11,7 @@ use std::sync::Arc;
 
 use futures::executor::{ThreadPool, block_on};
 use futures::task::SpawnExt;
-use swirl_embedded::{Embedded, OpenError, Options};
+use swirl_embedded::{Embedded, OpenError, Options, raw};
 use swirl_model::event::{Command, Event, HistoryEntry};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Header;
@@ -35,6 +38,7 @@ fn new(id: &str) -> NewRecords {
         started_at: Timestamp(0),
         parent: None,
         continued_from: None,
+        scheduled_at: None,
         key: None,
         instance_key: None,
         timeout: None,
@@ -243,9 +247,8 @@ fn a_kill_loses_no_acknowledged_change() {
 #[test]
 fn a_failing_disk_fails_all_later_operations() {
     let folder = tempfile::tempdir().unwrap();
-    // Files are limited to 64 MiB (the unit is 512 bytes), the initial size of the journal. Growing beyond it is an
-    // error.
-    let mut child = child(folder.path(), "trap '' XFSZ; ulimit -f 131072;", 200_000);
+    // Files are limited to 16 MiB (the unit is 512 bytes), half of a log. Growing beyond it is an error.
+    let mut child = child(folder.path(), "trap '' XFSZ; ulimit -f 32768;", 200_000);
     let out = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut heard = Heard::default();
     out.for_each(|line| heard.line(&line.unwrap()));
@@ -294,24 +297,13 @@ fn open_with(key: &str, value: &str) -> std::result::Result<(), OpenError> {
     let store = Embedded::open(folder.path(), Options::default()).unwrap();
     block_on(store.create(new("a"))).unwrap();
     drop(store);
-    let db = fjall::Database::builder(folder.path().join("data"))
-        .open()
-        .unwrap();
-    let space = db
-        .keyspace("state", fjall::KeyspaceCreateOptions::default)
-        .unwrap();
-    let keys = space
-        .iter()
-        .map(|guard| String::from_utf8(guard.key().unwrap().to_vec()).unwrap());
-    let found = keys.into_iter().find(|found| found.starts_with(key));
-    let key = found.unwrap_or_else(|| key.to_owned());
-    if value.is_empty() {
-        space.remove(key).unwrap();
-    } else {
-        space.insert(key, value).unwrap();
-    }
-    db.persist(fjall::PersistMode::SyncAll).unwrap();
-    drop((space, db));
+    let records = raw::records(folder.path()).unwrap();
+    let found = records
+        .into_iter()
+        .find(|(found, _)| found.starts_with(key));
+    let key = found.map_or_else(|| key.to_owned(), |(found, _)| found);
+    let value = (!value.is_empty()).then_some(value);
+    raw::replace(folder.path(), &key, value).unwrap();
     Embedded::open(folder.path(), Options::default()).map(drop)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::executor::block_on;
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
-use swirl_embedded::{Embedded, Options};
+use swirl_embedded::{Embedded, Options, raw};
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId};
@@ -147,14 +147,10 @@ fn ended_instances_are_removed_by_age_and_number() {
     assert_eq!(ids(&b), ["alive"]);
     assert_eq!(block_on(b.store.next_timer()).unwrap(), None);
     drop(b);
-    let db = fjall::Database::builder(folder.path().join("data"))
-        .open()
-        .unwrap();
-    let space = db
-        .keyspace("state", fjall::KeyspaceCreateOptions::default)
-        .unwrap();
     // The counter, and the header, state and scope of one instance remain.
-    assert_eq!(space.iter().count(), 4);
+    let records = raw::records(folder.path()).unwrap().into_iter();
+    let state = records.filter(|(key, _)| !key.starts_with("history/"));
+    assert_eq!(state.count(), 4);
 }
 
 #[test]
@@ -224,11 +220,10 @@ fn the_oldest_history_is_dropped() {
 }
 
 fn history_records(folder: &std::path::Path) -> usize {
-    let db = fjall::Database::builder(folder.join("data"))
-        .open()
-        .unwrap();
-    let space = db.keyspace("history", fjall::KeyspaceCreateOptions::default);
-    space.unwrap().iter().count()
+    let records = raw::records(folder).unwrap().into_iter();
+    records
+        .filter(|(key, _)| key.starts_with("history/"))
+        .count()
 }
 
 #[test]
@@ -412,9 +407,31 @@ fn a_new_folder_is_private_to_its_owner() {
     let before = rights(&shared);
     drop(Embedded::open(&shared, Options::default()).unwrap());
     assert_eq!(rights(&shared), before, "existing permissions are kept");
-    // An earlier build left its data readable for everyone.
-    let data = shared.join("data");
+    // A copy that was put back is readable by everyone.
+    let data = shared.join("records");
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
     drop(Embedded::open(&shared, Options::default()).unwrap());
     assert_eq!((rights(&data), rights(&shared)), (0o700, before));
+}
+
+/// No sweep comes.
+#[test]
+fn an_event_is_kept_no_longer_than_its_time() {
+    let store = Embedded::memory_with(Options {
+        retain_ms: 100,
+        ..Options::default()
+    });
+    let b = backend(store);
+    let kept = [filter("t", &[("order", None)])];
+    let event = event("1", "t", &[("order", "1")]);
+    for (id, ms, got) in [("in time", -100, 1), ("late", -101, 0)] {
+        let listening = Listening::new(&[], &kept);
+        block_on(b.events.ingest(&event, listening, at(ms))).unwrap();
+        block_on(b.events.acknowledge(&event, at(ms))).unwrap();
+        // Commits are at 0.
+        block_on(b.waiting(id, kept.to_vec()));
+        let inbox = block_on(b.inbox(&root(id)));
+        assert_eq!(inbox.len(), got, "{id}");
+        block_on(b.events.expire(at(1_000_000_000_000))).unwrap();
+    }
 }

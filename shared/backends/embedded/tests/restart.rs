@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use swirl_contract::Backend;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
-use swirl_model::event::{HistoryEntry, Input};
+use swirl_model::event::{EventMatch, HistoryEntry, Input};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::{BranchResult, Scope};
@@ -29,13 +29,16 @@ impl Restarting {
     /// The store, reopened if no lease is held.
     fn get(&self) -> Arc<Embedded> {
         let mut store = self.store.lock().unwrap();
-        if self.held.load(Ordering::SeqCst) == 0 {
+        // Two calls at once use the same one.
+        let is_used = store.as_ref().is_some_and(|it| Arc::strong_count(it) > 1);
+        if self.held.load(Ordering::SeqCst) == 0 && !is_used {
             *store = None;
         }
         let open = || {
             let options = Options {
                 instance_bytes: swirl_contract::INSTANCE_BYTES,
                 join_limits: Some(swirl_contract::JOIN_LIMITS),
+                retain_bytes: swirl_contract::KEPT_BYTES,
                 ..Options::default()
             };
             Arc::new(Embedded::open(&self.folder, options).unwrap())
@@ -109,6 +112,10 @@ impl ExecutionStore for Restarting {
             self.held.fetch_sub(1, Ordering::SeqCst);
         }
         Ok(released)
+    }
+
+    async fn reclaim(&self, scope: &ScopeRef, input: &str) -> Result<bool> {
+        self.get().reclaim(scope, input).await
     }
 
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
@@ -241,8 +248,12 @@ impl EventLog for Restarting {
         self.get().acknowledge(event, at).await
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
         self.get().expire(now).await
+    }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        self.get().forget_unconsumed(workflow, consumed).await
     }
 }
 
@@ -254,6 +265,10 @@ impl Definitions for Restarting {
 
     async fn replace(&self, record: DefinitionRecord) -> Result<()> {
         self.get().replace(record).await
+    }
+
+    async fn replace_if(&self, old: &DefinitionRecord, new: DefinitionRecord) -> Result<bool> {
+        self.get().replace_if(old, new).await
     }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
@@ -271,12 +286,21 @@ impl Definitions for Restarting {
     async fn set_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
         Restarting::get(self).set_mark(workflow, at).await
     }
+
+    async fn advance_mark(&self, workflow: &str, at: Timestamp) -> Result<()> {
+        Restarting::get(self).advance_mark(workflow, at).await
+    }
 }
 
 #[async_trait]
 impl Batches for Restarting {
-    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool> {
-        self.get().create_batch(order, instances).await
+    async fn create_batch(
+        &self,
+        order: &BatchOrder,
+        instances: &[InstanceId],
+        active_max: usize,
+    ) -> Result<BatchCreation> {
+        self.get().create_batch(order, instances, active_max).await
     }
 
     async fn batch(&self, id: &str) -> Result<Option<Batch>> {

@@ -84,8 +84,17 @@ impl EventBus for Bus {
         }
         let subject = self.subject.subject(event);
         let streams = &self.streams;
-        let published = message.publish(&streams.context, &subject, streams.ensure());
-        match published.await? {
+        let alone = message.publish(&streams.context, &subject, streams.ensure());
+        let published = match streams.takes(&subject) {
+            true => {
+                let part = message.part(&subject);
+                let context = &streams.context;
+                let together = streams.together.publish(context, part, alone, Ok(Ok(())));
+                together.await
+            }
+            false => alone.await,
+        };
+        match published? {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == PublishErrorKind::StreamNotFound => {
                 self.is_for_subscribers(&subject).await

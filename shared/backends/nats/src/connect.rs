@@ -1,9 +1,10 @@
 //! The connection of a process, which reconnects automatically.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerInfo};
 
 use crate::Error;
 
@@ -84,6 +85,22 @@ impl Options {
     }
 }
 
+/// Hosts and ports of the server of a connection and of those that it names.
+pub fn places(info: &ServerInfo) -> Vec<(String, u16)> {
+    let named = info.connect_urls.iter().filter_map(|url| {
+        let (host, port) = url.rsplit_once(':')?;
+        let host = host.trim_matches(['[', ']']).to_owned();
+        Some((host, port.parse().ok()?))
+    });
+    // A server that listens on all of its addresses calls itself `0.0.0.0`.
+    let is_all = info
+        .host
+        .parse::<IpAddr>()
+        .is_ok_and(|host| host.is_unspecified());
+    let own = (!is_all).then(|| (info.host.clone(), info.port));
+    named.chain(own).collect()
+}
+
 /// Connects once. From then on the client reconnects whenever the connection breaks.
 pub async fn connect(options: &Options) -> Result<Client, Error> {
     let mut nats = ConnectOptions::new()
@@ -139,4 +156,25 @@ pub async fn connect(options: &Options) -> Result<Client, Error> {
             _ => Error::Refused { servers, reason },
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_name_themselves_and_others() {
+        let info = |host: &str, urls: &[&str]| ServerInfo {
+            host: host.to_owned(),
+            port: 4222,
+            connect_urls: urls.iter().map(ToString::to_string).collect(),
+            ..ServerInfo::default()
+        };
+        let at = |host: &str, port| (host.to_owned(), port);
+        assert_eq!(
+            places(&info("0.0.0.0", &["10.0.0.1:4222", "[fd00::1]:4223"])),
+            [at("10.0.0.1", 4222), at("fd00::1", 4223)]
+        );
+        assert_eq!(places(&info("nats-0", &[])), [at("nats-0", 4222)]);
+    }
 }

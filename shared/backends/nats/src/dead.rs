@@ -1,13 +1,16 @@
 //! Dead letters: messages that could not be processed, kept with the reason.
 
+use std::sync::Arc;
+
 use async_nats::HeaderMap;
 use async_nats::datetime::DateTime;
+use async_nats::jetstream::message::StreamMessage;
 use async_nats::jetstream::stream::{RawMessageErrorKind, Stream};
 use async_nats::jetstream::{AckKind, Message};
 use bytes::Bytes;
-use futures::StreamExt;
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
+use tokio::sync::Semaphore;
 
 use crate::Error;
 use crate::counts::MessageKind;
@@ -22,9 +25,24 @@ const EVENT_MAX: usize = 32 << 10;
 /// The header of an event whose data was dropped.
 const CUT: &str = "Swirl-Cut";
 
+/// A page of a listing ends when its letters have this size. The next one may exceed it.
+const PAGE_BYTES: usize = 4 << 20;
+/// How many letters are read at a time. Each is as large as a message may be, and what a server holds for a connection
+/// is limited.
+const READS_MAX: usize = 4;
+
 #[derive(Clone)]
 pub struct DeadLetters {
     streams: Streams,
+    reads: Arc<Semaphore>,
+}
+
+/// Some dead letters, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Letters {
+    pub letters: Vec<Letter>,
+    /// There may be more, after the last one.
+    pub has_more: bool,
 }
 
 /// A message, and the reason why it is a dead letter.
@@ -45,7 +63,10 @@ pub struct Letter {
 
 impl DeadLetters {
     pub fn new(streams: Streams) -> DeadLetters {
-        DeadLetters { streams }
+        DeadLetters {
+            streams,
+            reads: Arc::new(Semaphore::new(READS_MAX)),
+        }
     }
 
     /// Stores a message as a dead letter. Returns false if that fails; the caller must retry.
@@ -133,10 +154,7 @@ impl DeadLetters {
         payload: Bytes,
     ) -> Result<(), String> {
         let reason: String = reason.replace(['\r', '\n'], " ");
-        let mut end = reason.len().min(REASON_MAX);
-        while !reason.is_char_boundary(end) {
-            end -= 1;
-        }
+        let end = reason.floor_char_boundary(REASON_MAX);
         headers.insert("Swirl-Reason", &reason[..end]);
         headers.insert("Swirl-Subject", of);
         let subject = self.streams.dead_subject(kind);
@@ -147,35 +165,35 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Returns dead letters from this sequence number on, oldest first.
-    pub async fn list(&self, from: u64, limit: usize) -> Result<Vec<Letter>, Error> {
-        use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
-        let failed = |error: String| Error::JetStream(error);
-        let stream = self.streams.context.get_stream(self.streams.dead()).await;
-        let stream = stream.map_err(|error| failed(error.to_string()))?;
-        let state = &stream.cached_info().state;
-        if state.messages == 0 || state.last_sequence < from || limit == 0 {
-            return Ok(Vec::new());
+    /// Returns dead letters from this sequence number on, oldest first. There are fewer than `limit` if they are large.
+    ///
+    /// # Errors
+    /// JetStream doesn't respond.
+    pub async fn list(&self, from: u64, limit: usize) -> Result<Letters, Error> {
+        let stream = self.stream().await?;
+        let (mut letters, mut bytes, mut next) = (Vec::new(), 0, from.max(1));
+        while letters.len() < limit && bytes < PAGE_BYTES {
+            // One after another, and without a consumer, which would outlive the request.
+            let _place = self.reads.acquire().await;
+            match stream.get_first_raw_message_by_subject(">", next).await {
+                Ok(message) => {
+                    next = message.sequence + 1;
+                    bytes += message.payload.len();
+                    letters.push(letter_of(&message));
+                }
+                Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
+                    return Ok(Letters {
+                        letters,
+                        has_more: false,
+                    });
+                }
+                Err(error) => return Err(Error::JetStream(error.to_string())),
+            }
         }
-        let config = pull::Config {
-            ack_policy: AckPolicy::None,
-            deliver_policy: DeliverPolicy::ByStartSequence {
-                start_sequence: from.max(1),
-            },
-            inactive_threshold: std::time::Duration::from_secs(30),
-            ..pull::Config::default()
-        };
-        let consumer = stream.create_consumer(config).await;
-        let consumer = consumer.map_err(|error| failed(error.to_string()))?;
-        let batch = consumer.fetch().max_messages(limit).messages().await;
-        let mut batch = batch.map_err(|error| failed(error.to_string()))?;
-        let mut letters = Vec::new();
-        while let Some(message) = batch.next().await {
-            letters.push(letter_of(
-                &message.map_err(|error| failed(error.to_string()))?,
-            ));
-        }
-        Ok(letters)
+        Ok(Letters {
+            letters,
+            has_more: true,
+        })
     }
 
     /// Returns one dead letter.
@@ -184,14 +202,9 @@ impl DeadLetters {
     /// JetStream doesn't respond.
     pub async fn get(&self, sequence: u64) -> Result<Option<Letter>, Error> {
         let stream = self.stream().await?;
+        let _place = self.reads.acquire().await;
         match stream.get_raw_message(sequence).await {
-            Ok(message) => Ok(Some(letter(
-                &message.subject,
-                message.sequence,
-                at(message.time),
-                Some(&message.headers),
-                &message.payload,
-            ))),
+            Ok(message) => Ok(Some(letter_of(&message))),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(Error::JetStream(error.to_string())),
         }
@@ -239,35 +252,19 @@ fn at(time: DateTime) -> Timestamp {
     Timestamp(i64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or_default())
 }
 
-fn letter_of(message: &Message) -> Letter {
-    let info = message.info().ok();
-    letter(
-        &message.subject,
-        info.as_ref().map_or(0, |info| info.stream_sequence),
-        info.map_or(Timestamp(0), |info| at(info.published)),
-        message.headers.as_ref(),
-        &message.payload,
-    )
-}
-
-fn letter(
-    subject: &str,
-    sequence: u64,
-    at: Timestamp,
-    headers: Option<&HeaderMap>,
-    payload: &[u8],
-) -> Letter {
+fn letter_of(message: &StreamMessage) -> Letter {
+    let kind = message.subject.rsplit('.').next().unwrap_or_default();
     let mut letter = Letter {
-        sequence,
-        at,
-        kind: subject.rsplit('.').next().unwrap_or_default().to_owned(),
+        sequence: message.sequence,
+        at: at(message.time),
+        kind: kind.to_owned(),
         subject: String::new(),
         reason: String::new(),
         headers: Vec::new(),
-        payload: payload.to_vec(),
+        payload: message.payload.to_vec(),
         is_cut: false,
     };
-    for (name, values) in headers.into_iter().flat_map(|headers| headers.iter()) {
+    for (name, values) in message.headers.iter() {
         for value in values {
             let value = value.as_str().to_owned();
             match name.as_ref() {

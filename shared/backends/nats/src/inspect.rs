@@ -3,13 +3,13 @@
 
 use async_nats::Client;
 use async_nats::jetstream::ErrorCode;
-use async_nats::jetstream::context::{CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Config, Info, StorageType};
 use serde_json::Value;
 use swirl_ports::{Finding, Severity};
 
 use crate::Streams;
-use crate::streams::check;
+use crate::hints::{check, is_hints, lacks_room};
 
 /// The result of an inspection.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Inspected {
 }
 
 const OLDEST: (i64, i64) = (2, 9);
+/// The first version that can sync each message before it acknowledges it.
+const SYNCS: (i64, i64) = (2, 10);
 /// A stream counts as nearly full from this percentage on.
 const FULL: u64 = 80;
 
@@ -56,6 +58,19 @@ impl Streams {
                 return inspected;
             }
         };
+        if !client.is_server_compatible(SYNCS.0, SYNCS.1, 0) && self.is_unsynced() {
+            inspected.findings.push(Finding {
+                severity: Severity::Warning,
+                code: "sync",
+                message: format!(
+                    "NATS {} syncs to disk every two minutes: if its machine loses power, events that it has acknowledged \
+                     in that time and no coordinator has processed are lost",
+                    inspected.version
+                ),
+                hint: "use nats-server 2.10 or newer with 'sync_interval: always' (deploy/nats/sync-2.10.conf), or three \
+                       servers that don't lose power at the same time (nats.replicas)",
+            });
+        }
         inspected.findings.extend(room(&account));
         let wanted = self.wanted();
         for wanted in &wanted {
@@ -68,7 +83,8 @@ impl Streams {
         let limits = limits(&account, &missing, self.ack_pending_max());
         inspected.findings.extend(limits);
         // The probe would also hit the limits of the account.
-        if inspected.findings.is_empty() {
+        let is_clean = |finding: &Finding| finding.severity != Severity::Error;
+        if inspected.findings.iter().all(is_clean) {
             inspected.findings.extend(self.no_room(&missing).await);
         }
         inspected
@@ -77,6 +93,9 @@ impl Streams {
     /// Checks whether the server has room for the missing streams. It reveals its limits (max_file_store,
     /// max_memory_store) only to administrators, so this creates a stream of their total size and removes it at once.
     async fn no_room(&self, missing: &[&Config]) -> Option<Finding> {
+        // Tasks are kept in files if there is no room in memory, and need little.
+        let missing = missing.iter().filter(|stream| !is_hints(stream));
+        let missing: Vec<&Config> = missing.copied().collect();
         let largest = missing.iter().max_by_key(|stream| stream.num_replicas)?;
         let name = self.probe();
         let probe = Config {
@@ -90,17 +109,7 @@ impl Streams {
         let made = self.context.create_stream(probe.clone()).await;
         let _ = self.context.delete_stream(&name).await;
         let error = made.err()?;
-        let code = match error.kind() {
-            CreateStreamErrorKind::JetStream(reason) => reason.error_code(),
-            _ => return None,
-        };
-        let is_room = [
-            ErrorCode::INSUFFICIENT_RESOURCES,
-            ErrorCode::STORAGE_RESOURCES_EXCEEDED,
-            ErrorCode::MEMORY_RESOURCES_EXCEEDED,
-            ErrorCode::CLUSTER_NO_PEERS,
-        ];
-        is_room.contains(&code).then(|| Finding {
+        lacks_room(&error).then(|| Finding {
             severity: Severity::Error,
             code: "room",
             message: format!(
@@ -212,9 +221,10 @@ fn limits(account: &Value, missing: &[&Config], ack_pending: i64) -> Vec<Finding
             "memory_max_stream_bytes",
         ),
     ] {
-        let of_kind = missing
-            .iter()
-            .filter(|stream| (stream.storage == StorageType::Memory) == memory);
+        let of_kind = missing.iter().filter(|stream| {
+            // Tasks are kept in files if there is no room in memory.
+            (stream.storage == StorageType::Memory) == memory && !(memory && is_hints(stream))
+        });
         let sizes: Vec<i64> = of_kind
             .map(|stream| {
                 let copies = i64::try_from(stream.num_replicas.max(1)).unwrap_or(1);
@@ -308,15 +318,23 @@ fn differences(wanted: &Config, found: &Config) -> Vec<String> {
         wanted.num_replicas.to_string(),
         found.num_replicas.to_string(),
     );
+    // A server without room in memory has them in files.
+    if !(is_hints(wanted) && found.storage == StorageType::File) {
+        compare(
+            "storage",
+            format!("{:?}", wanted.storage),
+            format!("{:?}", found.storage),
+        );
+        compare(
+            "max_bytes",
+            wanted.max_bytes.to_string(),
+            found.max_bytes.to_string(),
+        );
+    }
     compare(
-        "storage",
-        format!("{:?}", wanted.storage),
-        format!("{:?}", found.storage),
-    );
-    compare(
-        "max_bytes",
-        wanted.max_bytes.to_string(),
-        found.max_bytes.to_string(),
+        "allow_atomic",
+        wanted.allow_atomic_publish.to_string(),
+        found.allow_atomic_publish.to_string(),
     );
     compare(
         "max_age",

@@ -11,7 +11,7 @@ use async_nats::jetstream::Message;
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy, pull};
 use futures::StreamExt;
 use swirl_ports::StreamPlace;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::Error;
 use crate::bus::CORRELATED;
@@ -19,7 +19,7 @@ use crate::counts::MessageKind;
 use crate::dead::DeadLetters;
 use crate::message::message_id_of;
 use crate::place::{holds, millis, name_of};
-use crate::pulling::{EXPIRES, HEARTBEAT};
+use crate::pulling::{CHECK, EXPIRES, HEARTBEAT};
 use crate::streams::Streams;
 
 /// The server removes the consumer of a reader that is gone after this time.
@@ -55,11 +55,14 @@ struct Open {
     consumer: String,
     /// The number of messages that the consumer has sent. A gap means that a message was lost on the way.
     sent: u64,
+    /// See [`Streams::connects`].
+    connects: u64,
+    /// Something was on its way when the consumer was last looked at.
+    is_late: bool,
 }
 
 impl Intake {
-    /// Without a position, starts where the shared consumer of coordinators of older builds ended, or else at the
-    /// beginning.
+    /// Without a position, starts at the beginning.
     ///
     /// # Errors
     /// JetStream doesn't respond, or a stream is unsuitable.
@@ -86,10 +89,7 @@ impl Intake {
                 let at = from_nanos(i128::from(at_ms) * 1_000_000);
                 Start::At(at.map_err(|error| Error::JetStream(error.to_string()))?)
             }
-            None => {
-                let (done, at_ms) = streams.taken_before(&stream).await?;
-                Start::After(done, at_ms)
-            }
+            None => Start::After(0, 0),
         };
         Ok(Intake {
             dead: DeadLetters::new(streams.clone()),
@@ -129,7 +129,21 @@ impl Intake {
                 continue;
             }
             let open = self.open.as_mut()?;
-            match open.messages.next().await {
+            let Ok(next) = timeout(CHECK, open.messages.next()).await else {
+                match self.is_whole().await {
+                    Ok(true) => {}
+                    Ok(false) => {
+                        tracing::debug!("events were lost on their way; they are requested again");
+                        self.open = None;
+                    }
+                    Err(error) => {
+                        self.open = None;
+                        self.fail(&error.to_string()).await?;
+                    }
+                }
+                continue;
+            };
+            match next {
                 Some(Ok(message)) => {
                     if let Some(incoming) = self.take(message) {
                         return Some(incoming);
@@ -146,6 +160,28 @@ impl Intake {
         }
     }
 
+    /// Whether everything that the consumer has sent has arrived. What was on its way when a connection broke is lost,
+    /// and without a further message nothing else would tell.
+    async fn is_whole(&mut self) -> Result<bool, Error> {
+        let connects = self.streams.connects();
+        let Some(open) = self.open.as_mut() else {
+            return Ok(true);
+        };
+        if open.connects != connects {
+            return Ok(false);
+        }
+        let failed = |error: String| Error::JetStream(error);
+        let stream = self.streams.events();
+        let stream = self.streams.context.get_stream_no_info(stream).await;
+        let stream = stream.map_err(|error| failed(error.to_string()))?;
+        let info = stream.consumer_info(&open.consumer).await;
+        let info = info.map_err(|error| failed(error.to_string()))?;
+        // It may come after the answer.
+        let was_late = open.is_late;
+        open.is_late = info.delivered.consumer_sequence > open.sent;
+        Ok(!(was_late && open.is_late))
+    }
+
     /// Returns `None` if messages before it were lost on the way.
     fn take(&mut self, message: Message) -> Option<Incoming> {
         let open = self.open.as_mut()?;
@@ -156,6 +192,7 @@ impl Intake {
         let sequence = info.stream_sequence;
         let at_ms = millis(info.published);
         open.sent = info.consumer_sequence;
+        open.is_late = false;
         self.failures = 0;
         self.start = Start::After(sequence, at_ms);
         if self
@@ -187,6 +224,7 @@ impl Intake {
     /// Creates a private consumer, which no other process reads from. Returns `None` if the stream was replaced.
     async fn reopen(&self) -> Result<Option<Open>, Error> {
         let failed = |error: String| Error::JetStream(error);
+        let connects = self.streams.connects();
         let stream = self.streams.events_stream().await?;
         let is_there = match self.start {
             Start::After(sequence, at_ms) => holds(&stream, sequence, at_ms).await?,
@@ -214,6 +252,7 @@ impl Intake {
         let messages = consumer
             .stream()
             .max_messages_per_batch(self.ahead)
+            .max_bytes_per_batch(self.streams.fetch_bytes())
             .expires(EXPIRES)
             .heartbeat(HEARTBEAT)
             .messages()
@@ -222,6 +261,8 @@ impl Intake {
             messages: messages.map_err(|error| failed(error.to_string()))?,
             consumer: consumer.cached_info().name.clone(),
             sent: 0,
+            connects,
+            is_late: false,
         }))
     }
 
@@ -292,6 +333,11 @@ impl Incoming {
 
     pub fn payload(&self) -> &[u8] {
         &self.message.payload
+    }
+
+    /// The size of the message, with its headers.
+    pub fn bytes(&self) -> usize {
+        self.message.length
     }
 
     /// The headers, in any order.

@@ -6,6 +6,8 @@ use bytes::Bytes;
 use swirl_model::CloudEvent;
 use swirl_ports::{Error, Result};
 
+use crate::together::Part;
+
 pub(crate) const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
 /// The id by which JetStream drops duplicates.
@@ -53,6 +55,15 @@ impl EventMessage {
             headers,
             payload: payload.into(),
         })
+    }
+
+    /// The event as a part of a batch.
+    pub(crate) fn part(&self, subject: &str) -> Part {
+        Part {
+            subject: subject.to_owned(),
+            headers: self.headers.clone(),
+            payload: self.payload.clone(),
+        }
     }
 
     /// Publishes the event and waits for a stream's confirmation. If no stream confirms, `ensure` creates the streams,

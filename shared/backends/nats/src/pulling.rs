@@ -14,6 +14,8 @@ use crate::{Error, Streams};
 /// A server that is silent for two of these gets a new request.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 pub(crate) const EXPIRES: Duration = Duration::from_secs(30);
+/// After this time without a message, the connection is looked at.
+pub(crate) const CHECK: Duration = Duration::from_secs(1);
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 /// After the last request, messages may still be on their way. The wait for them ends after this silence, or at the
 /// latest after the maximum.
@@ -28,6 +30,8 @@ pub(crate) struct Pulling {
     /// The number of messages requested ahead.
     batch: usize,
     open: Option<pull::Stream>,
+    /// See [`Streams::connects`].
+    connects: u64,
     failures: u32,
 }
 
@@ -38,6 +42,7 @@ impl Pulling {
             queue,
             batch,
             open: None,
+            connects: 0,
             failures: 0,
         }
     }
@@ -46,13 +51,21 @@ impl Pulling {
     pub async fn next(&mut self) -> Message {
         loop {
             let Some(open) = &mut self.open else {
+                self.connects = self.streams.connects();
                 match self.open().await {
                     Ok(open) => self.open = Some(open),
                     Err(error) => self.fail(&error.to_string()).await,
                 }
                 continue;
             };
-            match open.next().await {
+            let Ok(next) = timeout(CHECK, open.next()).await else {
+                if self.connects != self.streams.connects() {
+                    // The requests may have been lost with the connection.
+                    self.open = None;
+                }
+                continue;
+            };
+            match next {
                 Some(Ok(message)) => {
                     self.failures = 0;
                     if message.info().is_ok_and(|info| info.delivered > 1) {
@@ -98,6 +111,7 @@ impl Pulling {
         let opened = consumer
             .stream()
             .max_messages_per_batch(self.batch)
+            .max_bytes_per_batch(self.streams.fetch_bytes())
             .expires(EXPIRES)
             .heartbeat(HEARTBEAT)
             .messages()

@@ -5,28 +5,35 @@
 //! [`Streams::ensure`] again.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_nats::Client;
 use async_nats::datetime::DateTime;
 use async_nats::jetstream::consumer::{AckPolicy, PullConsumer, pull};
-use async_nats::jetstream::context::{ConsumerInfoErrorKind, Context, ContextBuilder};
+use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::jetstream::stream::{Config, DiscardPolicy, RetentionPolicy, StorageType, Stream};
 use swirl_ports::StreamPlace;
 
 use crate::Error;
 use crate::counts::{Backlog, Counts};
-use crate::place::{came_at, name_of};
+use crate::hints::{check, is_hints, lacks_room};
+use crate::place::name_of;
+use crate::together::{Together, has_batches};
 
 /// The consumer of tasks.
 const WORKERS: &str = "workers";
 /// The number of lanes. Each has a consumer, which costs the server some memory and a heartbeat.
 pub(crate) const LANES: usize = 16;
-/// The consumer of events that coordinators of older builds share. Only its position is read.
-const COORDINATORS: &str = "coordinators";
 
 /// The consumer of join messages.
 const JOINERS: &str = "joiners";
+
+/// The largest size of a stream of tasks. It is in memory, and a task has about a hundred bytes.
+const HINTS_BYTES_MAX: i64 = 256 << 20;
+
+/// An upper limit on the subjects of a message, which count towards the size of a request.
+const ADDRESS_MAX: usize = 4 << 10;
 
 fn lane_name(lane: usize) -> String {
     format!("lane-{lane}")
@@ -52,8 +59,8 @@ fn age(of: DateTime) -> Duration {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StreamOptions {
     pub replicas: usize,
-    /// Uses memory instead of files. That is safe for tasks, since the store is the source of truth. Events that no
-    /// coordinator has processed yet are lost if the server stops.
+    /// Uses memory instead of files for events and dead letters. Events that no coordinator has processed yet are lost
+    /// if the server stops. Tasks are in memory anyway, since the store is the source of truth.
     pub memory: bool,
     /// How long events are kept in their stream, whether processed or not.
     pub events_age_max: Duration,
@@ -71,6 +78,9 @@ pub struct StreamOptions {
     pub ack_pending_max: i64,
     /// The time limit for responses of JetStream.
     pub request_timeout: Duration,
+    /// How many bytes are requested ahead of a stream. A server closes a connection on which more waits than it holds
+    /// (`max_pending`, 64 MiB).
+    pub fetch_bytes: usize,
 }
 
 impl Default for StreamOptions {
@@ -85,10 +95,11 @@ impl Default for StreamOptions {
             duplicate_window: Duration::from_secs(120),
             dead_age_max: 30 * day,
             dead_bytes_max: 1 << 30,
-            tasks_bytes_max: 1 << 30,
+            tasks_bytes_max: 1 << 28,
             ack_wait: Duration::from_secs(30),
             ack_pending_max: 20_000,
             request_timeout: Duration::from_secs(10),
+            fetch_bytes: 4 << 20,
         }
     }
 }
@@ -104,6 +115,8 @@ pub struct Streams {
     /// A name that no other installation has.
     installation: Arc<str>,
     counts: Arc<Counts>,
+    /// Events for their stream.
+    pub(crate) together: Arc<Together>,
 }
 
 impl Streams {
@@ -132,7 +145,22 @@ impl Streams {
             options,
             installation: "".into(),
             counts: Arc::default(),
+            together: Arc::default(),
         }
+    }
+
+    /// Whether an event with this subject is for the stream of events.
+    pub(crate) fn takes(&self, subject: &str) -> bool {
+        let is_within = |pattern: &String| match pattern.strip_suffix('>') {
+            Some(start) => subject.starts_with(start) && !start.contains('*'),
+            None => pattern == subject,
+        };
+        self.subjects.iter().any(is_within)
+    }
+
+    /// The number of atomic batches of events that this process has published.
+    pub fn batches_sent(&self) -> u64 {
+        self.together.sent()
     }
 
     /// Marks produced events, so that this installation and namespace recognises its own events.
@@ -156,6 +184,20 @@ impl Streams {
     /// How long a message may go unacknowledged before it is delivered to another process.
     pub fn ack_wait(&self) -> Duration {
         self.options.ack_wait
+    }
+
+    /// How many bytes are requested at a time. A request that is smaller than the next message would never be answered.
+    pub(crate) fn fetch_bytes(&self) -> usize {
+        let message = self.context.client().server_info().max_payload;
+        self.options
+            .fetch_bytes
+            .max(message.saturating_add(ADDRESS_MAX))
+    }
+
+    /// How often the connection was made. Messages may have been lost on their way if it was made again.
+    pub(crate) fn connects(&self) -> u64 {
+        let statistics = self.context.client().statistics();
+        statistics.connects.load(Ordering::Relaxed)
     }
 
     pub(crate) fn ack_pending_max(&self) -> i64 {
@@ -348,7 +390,19 @@ impl Streams {
 
     pub(crate) async fn ensure_stream(&self, wanted: Config) -> Result<(), Error> {
         let name = wanted.name.clone();
-        let stream = self.context.get_or_create_stream(wanted.clone()).await;
+        let mut stream = self.context.get_or_create_stream(wanted.clone()).await;
+        if let Err(error) = &stream
+            && is_hints(&wanted)
+            && lacks_room(error)
+        {
+            tracing::debug!(%error, "{name}: there is no room in memory, so it is kept in files");
+            let storage = StorageType::File;
+            let in_files = Config {
+                storage,
+                ..wanted.clone()
+            };
+            stream = self.context.get_or_create_stream(in_files).await;
+        }
         let stream = stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))?;
         if let Some(reason) = check(&wanted, &stream.cached_info().config) {
             return Err(Error::Stream {
@@ -357,6 +411,11 @@ impl Streams {
             });
         }
         Ok(())
+    }
+
+    /// Whether events are in the files of one server only.
+    pub(crate) fn is_unsynced(&self) -> bool {
+        !self.options.memory && self.options.replicas < 3
     }
 
     pub(crate) fn duplicate_window(&self) -> Duration {
@@ -377,20 +436,31 @@ impl Streams {
         }
     }
 
+    /// Whether streams of events take atomic batches. Older servers don't know the setting.
+    pub(crate) fn takes_batches(&self) -> bool {
+        has_batches(&self.context.client())
+    }
+
     /// The configurations of the five streams.
     pub fn wanted(&self) -> [Config; 5] {
         let options = &self.options;
         let common = self.common();
+        // Losing them costs time only, so they needn't wait for a disk.
+        let hints = Config {
+            storage: StorageType::Memory,
+            retention: RetentionPolicy::WorkQueue,
+            // A full stream refuses new tasks, and the reconciler sends them later.
+            discard: DiscardPolicy::New,
+            ..common.clone()
+        };
+        let hints_bytes_max = options.tasks_bytes_max.min(HINTS_BYTES_MAX);
         [
             Config {
                 name: self.tasks(),
                 description: Some("Swirl: scopes to look at; losing it costs time only".to_owned()),
                 subjects: vec![self.task_subject()],
-                retention: RetentionPolicy::WorkQueue,
-                // A full stream refuses new tasks, and the reconciler sends them later.
-                discard: DiscardPolicy::New,
-                max_bytes: options.tasks_bytes_max,
-                ..common.clone()
+                max_bytes: hints_bytes_max,
+                ..hints.clone()
             },
             Config {
                 name: self.lanes(),
@@ -398,10 +468,8 @@ impl Streams {
                     "Swirl: tasks of workflows that have their share of the workers".to_owned(),
                 ),
                 subjects: vec![format!("swirl-lanes.{}.*", self.namespace)],
-                retention: RetentionPolicy::WorkQueue,
-                discard: DiscardPolicy::New,
-                max_bytes: options.tasks_bytes_max / 4,
-                ..common.clone()
+                max_bytes: hints_bytes_max / 4,
+                ..hints.clone()
             },
             Config {
                 name: self.joins(),
@@ -409,10 +477,8 @@ impl Streams {
                     "Swirl: forks for coordinators to join; losing it costs time only".to_owned(),
                 ),
                 subjects: vec![self.join_subject()],
-                retention: RetentionPolicy::WorkQueue,
-                discard: DiscardPolicy::New,
-                max_bytes: options.tasks_bytes_max / 16,
-                ..common.clone()
+                max_bytes: hints_bytes_max / 16,
+                ..hints
             },
             Config {
                 name: self.events(),
@@ -424,6 +490,7 @@ impl Streams {
                 max_bytes: options.events_bytes_max,
                 max_messages: options.events_messages_max,
                 duplicate_window: options.duplicate_window,
+                allow_atomic_publish: self.takes_batches(),
                 ..common.clone()
             },
             Config {
@@ -459,20 +526,6 @@ impl Streams {
         stream.map_err(|error| Error::JetStream(format!("{name}: {error}")))
     }
 
-    /// The last event that coordinators of older builds have processed, and its time if it is still known.
-    pub(crate) async fn taken_before(&self, stream: &Stream) -> Result<(u64, i64), Error> {
-        let done = match stream.consumer_info(COORDINATORS).await {
-            Ok(info) => info.ack_floor.stream_sequence,
-            Err(error) if error.kind() == ConsumerInfoErrorKind::NotFound => 0,
-            Err(error) => return Err(Error::JetStream(format!("{}: {error}", self.events()))),
-        };
-        let at_ms = match done {
-            0 => None,
-            _ => came_at(stream, done).await?,
-        };
-        Ok((done, at_ms.unwrap_or_default()))
-    }
-
     async fn consumer(
         &self,
         stream: String,
@@ -501,56 +554,9 @@ impl Streams {
     }
 }
 
-/// The problem of an existing stream; `None` if the stream is suitable.
-pub fn check(wanted: &Config, found: &Config) -> Option<String> {
-    if found.retention != wanted.retention {
-        return Some(format!(
-            "its retention is {:?} but must be {:?}",
-            found.retention, wanted.retention
-        ));
-    }
-    let missing = wanted
-        .subjects
-        .iter()
-        .find(|subject| !found.subjects.contains(subject));
-    if let Some(missing) = missing {
-        return Some(format!(
-            "it doesn't have the subject {missing}, only {}",
-            found.subjects.join(", ")
-        ));
-    }
-    if found.no_ack {
-        return Some("it must acknowledge messages to publishers (no_ack is set)".to_owned());
-    }
-    if found.sealed {
-        return Some("it is sealed".to_owned());
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_settings_that_affect_correctness_are_checked() {
-        let wanted = Config {
-            subjects: vec!["a.>".to_owned()],
-            retention: RetentionPolicy::WorkQueue,
-            ..Config::default()
-        };
-        let mut found = Config {
-            num_replicas: 3,
-            subjects: vec!["a.>".to_owned(), "b".to_owned()],
-            ..wanted.clone()
-        };
-        assert_eq!(check(&wanted, &found), None);
-        found.retention = RetentionPolicy::Limits;
-        assert!(check(&wanted, &found).is_some_and(|reason| reason.contains("retention")));
-        found.retention = RetentionPolicy::WorkQueue;
-        found.subjects = vec!["b".to_owned()];
-        assert!(check(&wanted, &found).is_some_and(|reason| reason.contains("a.>")));
-    }
 
     #[test]
     fn namespaces_have_separate_event_subjects() {

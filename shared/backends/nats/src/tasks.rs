@@ -14,6 +14,8 @@ use async_nats::jetstream::{AckKind, Message};
 use async_nats::{Client, HeaderMap};
 use async_trait::async_trait;
 use bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -42,6 +44,9 @@ const LANE_AHEAD: usize = 1;
 const TOGETHER_MAX: usize = 32;
 /// A queue with this many waiting tasks has a backlog.
 const BEHIND: usize = 5_000;
+/// Each of so many tasks waits for JetStream's answer. From version 2.11 on a server drops what it can't store soon
+/// enough (`max_buffered_msgs`, 10,000), so a burst must not be faster than it.
+const CONFIRMED: u64 = 256;
 
 /// The sending side of the queue.
 #[derive(Clone)]
@@ -50,6 +55,8 @@ pub struct TaskQueue {
     subject: String,
     joins: String,
     streams: Streams,
+    /// The number of tasks that were published.
+    published: Arc<AtomicU64>,
 }
 
 impl TaskQueue {
@@ -59,6 +66,7 @@ impl TaskQueue {
             subject: streams.task_subject(),
             joins: streams.join_subject(),
             streams: streams.clone(),
+            published: Arc::default(),
         }
     }
 }
@@ -101,17 +109,39 @@ impl TaskQueue {
         }
     }
 
+    /// Publishes a task and waits until JetStream has stored it, and with it all tasks before.
+    async fn confirmed(
+        &self,
+        subject: String,
+        headers: HeaderMap,
+        payload: Bytes,
+    ) -> Result<(), String> {
+        let context = &self.streams.context;
+        let sent = context
+            .publish_with_headers(subject, headers, payload)
+            .await;
+        let sent = sent.map_err(|error| error.to_string())?;
+        sent.await.map(drop).map_err(|error| error.to_string())
+    }
+
     /// Publishes one task for scopes of one instance.
     async fn publish_task(&self, subject: &str, scopes: &[ScopeRef], is_late: bool) {
         let payload = write_task(scopes);
         let subject = subject.to_owned();
-        let published = if is_late {
-            let mut headers = HeaderMap::new();
+        let mut headers = HeaderMap::new();
+        if is_late {
             headers.insert(LATE, "1");
-            let client = &self.client;
-            client.publish_with_headers(subject, headers, payload).await
+        }
+        let count = self.published.fetch_add(1, Ordering::Relaxed) + 1;
+        let published = if count.is_multiple_of(CONFIRMED) {
+            self.confirmed(subject, headers, payload).await
         } else {
-            self.client.publish(subject, payload).await
+            let client = &self.client;
+            let published = match headers.is_empty() {
+                true => client.publish(subject, payload).await,
+                false => client.publish_with_headers(subject, headers, payload).await,
+            };
+            published.map_err(|error| error.to_string())
         };
         if let (Err(error), Some(ScopeRef { instance, scope })) = (published, scopes.first()) {
             tracing::warn!(%instance, %scope, %error, "a task could not be published; the reconciler recovers it");

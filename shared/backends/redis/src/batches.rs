@@ -10,8 +10,8 @@ use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_ports::{
-    Batch, BatchCounts, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches, Error, InboxItem,
-    MARKS_MAX, Operated, Result,
+    Batch, BatchCounts, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches,
+    Error, InboxItem, MARKS_MAX, Operated, Result,
 };
 
 use crate::Redis;
@@ -166,7 +166,12 @@ fn batch_of(fields: Fields) -> Result<Option<Batch>> {
 
 #[async_trait]
 impl Batches for Redis {
-    async fn create_batch(&self, order: &BatchOrder, instances: &[InstanceId]) -> Result<bool> {
+    async fn create_batch(
+        &self,
+        order: &BatchOrder,
+        instances: &[InstanceId],
+        active_max: usize,
+    ) -> Result<BatchCreation> {
         let what = || format!("batch {}", order.id);
         let text = encode(order, what, self.options().record_max)?;
         let keys = self.batch_keys(&order.id);
@@ -191,10 +196,11 @@ impl Batches for Redis {
         ];
         let mut call = CREATE.call(&all);
         call.arg(&order.id).arg(order.created_at.0);
-        call.arg(text).arg(instances.len());
+        call.arg(text).arg(instances.len()).arg(active_max);
         match self.run::<i64>(&CREATE, call).await? {
-            0 => Ok(false),
-            1 => Ok(true),
+            0 => Ok(BatchCreation::Known),
+            1 => Ok(BatchCreation::New),
+            -2 => Ok(BatchCreation::TooMany),
             // A response was lost, and the command was sent again.
             _ => Err(Error::Unavailable(
                 "the instances of the batch were not stored completely".to_owned(),

@@ -26,7 +26,7 @@ use crate::plan_input::Unplanned;
 use crate::reply::Reply;
 use crate::snapshot::Snapshot;
 use crate::unread::Unread;
-use crate::waits::freed;
+use crate::waits::{self, freed};
 use crate::write::script;
 
 /// How often a commit is planned, if others keep changing what it depends on.
@@ -251,6 +251,7 @@ impl Redis {
         let mut wake: Vec<ScopeRef> = others.into_iter().chain(named.map(of)).chain(own).collect();
         let joins: Vec<ScopeRef> = joins.into_iter().map(|(_, parent)| of(parent)).collect();
         let freed = freed(commit);
+        self.take_kept(scope, waits::taken(commit)).await;
         if let Some(waits) = waits {
             self.update_wait_index(&scope.instance, &freed, mark, waits, &mut wake)
                 .await;

@@ -1,64 +1,50 @@
 //! Connections to one server, to a cluster, or to the master that sentinels name.
 //!
-//! All commands share a few connections and are pipelined there. A lost connection is renewed in the background.
-//! Commands in flight on it fail, and may or may not have been carried out. Only commands that a server refused before
-//! it did anything are retried here.
+//! All commands share a few connections and are pipelined there. A lost connection is renewed in the background, and so
+//! is one that is to blame for an error (`line.rs`). Commands in flight on it fail, and may or may not have been carried
+//! out. Only commands that a server refused before it did anything are retried here.
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures::FutureExt;
-use redis::aio::{
-    ConnectionLike, ConnectionManager, ConnectionManagerConfig, MultiplexedConnection,
-};
-use redis::cluster::{ClusterClient, ClusterClientBuilder};
-use redis::cluster_async::ClusterConnection;
+use redis::aio::MultiplexedConnection;
 use redis::sentinel::{SentinelClient, SentinelNodeConnectionInfo, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
-    IntoConnectionInfo, RedisError, RedisResult, ServerErrorKind, TlsCertificates, TlsMode, Value,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError,
+    RedisResult, ServerErrorKind, TlsCertificates, TlsMode, Value,
 };
 use swirl_ports::Error;
-use tokio::sync::{Mutex, RwLock};
+use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep};
 
 use crate::Redis;
+use crate::client::{address, certificates, is_tls, open, url_error, with_keepalive};
+use crate::cluster::Cluster;
+use crate::line::{BACKOFF_MAX, BACKOFF_MIN, Limits, Line};
 use crate::options::{ConnectError, Options, Tls, Topology};
+use crate::slots::{slot, slot_of};
+use crate::watched::Watched;
 
 pub(crate) struct Link {
     servers: Servers,
     limits: Limits,
+    pub(crate) watched: Watched,
 }
 
 enum Servers {
-    Single {
-        client: Client,
-        managers: Vec<ConnectionManager>,
-        next: AtomicUsize,
-    },
-    Cluster {
-        // Knows the configured nodes, for messages.
-        seeds: Vec<ConnectionInfo>,
-        tls: TlsCertificates,
-        connections: Vec<ClusterConnection>,
-        next: AtomicUsize,
-    },
+    Single(Arc<Line>),
+    Cluster(Arc<Cluster>),
     Sentinel {
         client: Box<Mutex<SentinelClient>>,
-        master: RwLock<(Client, ConnectionManager)>,
+        master: RwLock<Arc<Line>>,
+        sentinels: Vec<ConnectionInfo>,
+        connections: usize,
     },
 }
 
-#[derive(Clone, Copy)]
-struct Limits {
-    connect: Duration,
-    response: Duration,
-    retry: Duration,
-}
-
-const BACKOFF_MIN: Duration = Duration::from_millis(50);
-const BACKOFF_MAX: Duration = Duration::from_secs(2);
+/// How many names are tried for each master of a cluster.
+const PROBES_PER_MASTER: usize = 64;
 
 impl Link {
     pub async fn open(options: &Options) -> Result<Link, ConnectError> {
@@ -68,6 +54,8 @@ impl Link {
             connect: Duration::from_millis(options.connect_timeout_ms),
             response: Duration::from_millis(options.response_timeout_ms),
             retry: Duration::from_millis(options.retry_ms),
+            replaceable: options.topology != Topology::Single,
+            attempts: 6,
         };
         let infos = options.urls.iter().map(|url| address(url, options));
         let infos = infos.collect::<Result<Vec<_>, _>>()?;
@@ -81,26 +69,21 @@ impl Link {
         let servers = match &options.topology {
             Topology::Single => {
                 let client = open(first, tls).map_err(unusable)?;
-                let managers = (0..count).map(|_| limits.manager(&client));
-                Servers::Single {
-                    managers: futures::future::try_join_all(managers)
-                        .await
-                        .map_err(error)?,
-                    client,
-                    next: AtomicUsize::new(0),
-                }
+                let line = Line::new(client, limits, count).map_err(unusable)?;
+                answers(&line).await?;
+                Servers::Single(Arc::new(line))
             }
             Topology::Cluster => {
-                let client = limits.cluster(&infos, &tls).map_err(unusable)?;
-                let connections = (0..count).map(|_| client.get_async_connection());
-                Servers::Cluster {
-                    connections: futures::future::try_join_all(connections)
-                        .await
-                        .map_err(error)?,
-                    seeds: infos,
-                    tls,
-                    next: AtomicUsize::new(0),
+                // A command whose node is gone asks the others at once which one serves its slot now.
+                let limits = Limits {
+                    attempts: 0,
+                    ..limits
+                };
+                for info in &infos {
+                    open(info.clone(), tls.clone()).map_err(unusable)?;
                 }
+                let cluster = Cluster::open(infos, tls, limits, count);
+                Servers::Cluster(Arc::new(cluster.await.map_err(error)?))
             }
             Topology::Sentinel { master } => {
                 if options.tls != Tls::default() {
@@ -116,35 +99,34 @@ impl Link {
                     servers = servers.set_tls_mode(TlsMode::Secure);
                 }
                 let kind = SentinelServerType::Master;
+                let sentinels = infos.clone();
                 let mut client =
                     SentinelClient::build(infos, master, Some(servers), kind).map_err(unusable)?;
                 let found = client.async_get_client().await.map_err(error)?;
-                let manager = limits.manager(&found).await.map_err(error)?;
+                let line = Line::new(with_keepalive(&found).map_err(error)?, limits, count);
+                let line = line.map_err(error)?;
+                answers(&line).await?;
                 Servers::Sentinel {
                     client: Box::new(Mutex::new(client)),
-                    master: RwLock::new((found, manager)),
+                    master: RwLock::new(Arc::new(line)),
+                    sentinels,
+                    connections: count,
                 }
             }
         };
-        Ok(Link { servers, limits })
+        Ok(Link {
+            servers,
+            limits,
+            watched: Watched::default(),
+        })
     }
 
     async fn try_send(&self, cmd: &Cmd) -> RedisResult<Value> {
         match &self.servers {
-            Servers::Single { managers, next, .. } => {
-                let turn = next.fetch_add(1, Ordering::Relaxed) % managers.len();
-                managers[turn].clone().send_packed_command(cmd).await
-            }
-            Servers::Cluster {
-                connections, next, ..
-            } => {
-                let turn = next.fetch_add(1, Ordering::Relaxed) % connections.len();
-                connections[turn].clone().req_packed_command(cmd).await
-            }
+            Servers::Single(line) => line.send(cmd).await,
+            Servers::Cluster(cluster) => cluster.send(cmd).await,
             Servers::Sentinel { master, .. } => {
-                let mut manager = master.read().await.1.clone();
-                let result = manager.send_packed_command(cmd).await;
-                let result = result.and_then(Value::extract_error);
+                let result = line_of(master).send(cmd).await;
                 if let Err(error) = &result
                     && (error.is_io_error() || is(error, ServerErrorKind::ReadOnly))
                 {
@@ -157,7 +139,13 @@ impl Link {
 
     /// Asks the sentinels for the current master.
     async fn follow_master(&self) {
-        let Servers::Sentinel { client, master } = &self.servers else {
+        let Servers::Sentinel {
+            client,
+            master,
+            connections,
+            ..
+        } = &self.servers
+        else {
             return;
         };
         // One task asks. The others continue with the known master, and succeed or fail with it.
@@ -166,16 +154,9 @@ impl Link {
         };
         let look = async {
             let found = client.async_get_client().await?;
-            let before = master
-                .read()
-                .await
-                .0
-                .get_connection_info()
-                .addr()
-                .to_string();
-            if found.get_connection_info().addr().to_string() != before {
-                let manager = self.limits.manager(&found).await?;
-                *master.write().await = (found, manager);
+            if found.get_connection_info().addr().to_string() != line_of(master).address() {
+                let line = Line::new(with_keepalive(&found)?, self.limits, *connections)?;
+                *master.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(line);
                 tracing::info!("the Redis master has changed");
             }
             Ok::<(), RedisError>(())
@@ -187,20 +168,104 @@ impl Link {
         }
     }
 
+    /// Finds out which servers are in use now.
+    pub(crate) async fn look_again(&self) {
+        match &self.servers {
+            Servers::Single(_) => {}
+            Servers::Cluster(cluster) => cluster.refresh().await,
+            Servers::Sentinel { .. } => self.follow_master().await,
+        }
+    }
+
+    /// The connections to each server that accepts writes, and a command that writes there and changes nothing. A
+    /// replica refuses it, and a server without memory doesn't.
+    pub(crate) fn probes(&self, namespace: &str) -> Vec<(Arc<Line>, Cmd)> {
+        let probe = |number: usize| format!("{namespace}:probe:{number}");
+        let delete = |key: String| {
+            let mut cmd = redis::cmd("DEL");
+            cmd.arg(key);
+            cmd
+        };
+        match &self.servers {
+            Servers::Single(line) => vec![(line.clone(), delete(probe(0)))],
+            Servers::Sentinel { master, .. } => vec![(line_of(master), delete(probe(0)))],
+            Servers::Cluster(cluster) => {
+                let masters = cluster.masters();
+                let mut probes: Vec<(Arc<Line>, Cmd)> = Vec::new();
+                // Names are tried until each master has one.
+                for key in (0..masters.len() * PROBES_PER_MASTER).map(probe) {
+                    if probes.len() == masters.len() {
+                        break;
+                    }
+                    if let Some(owner) = cluster.owner(slot(key.as_bytes()))
+                        && !probes.iter().any(|(line, _)| Arc::ptr_eq(line, &owner))
+                    {
+                        probes.push((owner, delete(key)));
+                    }
+                }
+                probes
+            }
+        }
+    }
+
+    /// Hosts and ports of all servers that this process has been told of or has found.
+    pub(crate) fn places(&self) -> Vec<(String, u16)> {
+        let servers = self.servers();
+        let infos = servers.iter().map(Client::get_connection_info);
+        let configured = match &self.servers {
+            Servers::Single(_) => &[][..],
+            Servers::Cluster(cluster) => &cluster.seeds,
+            Servers::Sentinel { sentinels, .. } => sentinels,
+        };
+        let places = infos
+            .chain(configured)
+            .filter_map(|info| match info.addr() {
+                ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
+                    Some((host.clone(), *port))
+                }
+                _ => None,
+            });
+        places.collect()
+    }
+
     /// Sends a command. Temporary refusals of a server are retried for a while.
     pub async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
         let until = Instant::now() + self.limits.retry;
         let mut wait = BACKOFF_MIN;
         loop {
-            let sent = self.try_send(cmd).await;
-            // An error of the server arrives as a value.
-            match sent.and_then(Value::extract_error) {
+            match self.try_send(cmd).await {
                 Err(error) if not_carried_out(&error) && Instant::now() + wait < until => {
                     sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF_MAX);
                 }
                 other => return other,
             }
+        }
+    }
+
+    /// Sends a command without a key to the server that serves the keys of another command.
+    pub async fn send_beside(&self, cmd: &Cmd, other: &Cmd) -> RedisResult<Value> {
+        match &self.servers {
+            Servers::Cluster(cluster) => {
+                let owner = slot_of(other).and_then(|slot| cluster.owner(slot));
+                match owner {
+                    Some(line) => line.send(cmd).await,
+                    None => self.send(cmd).await,
+                }
+            }
+            _ => self.send(cmd).await,
+        }
+    }
+
+    /// Sends a command to each server that accepts writes, and returns the result of each.
+    pub async fn send_to_masters(&self, cmd: &Cmd) -> Vec<RedisResult<Value>> {
+        match &self.servers {
+            Servers::Cluster(cluster) => {
+                let masters = cluster.masters();
+                let sent = masters.iter().map(|line| line.send(cmd));
+                futures::future::join_all(sent).await
+            }
+            _ => vec![self.send(cmd).await],
         }
     }
 
@@ -234,13 +299,15 @@ impl Link {
     /// Sends commands that are carried out in order, and returns the response to each. A single server gets them as one
     /// message. Only commands that a server refused are repeated; an error of the connection applies to all.
     pub async fn send_in_order(&self, cmds: &[Cmd]) -> RedisResult<Vec<RedisResult<Value>>> {
-        let mut manager = match &self.servers {
-            Servers::Single { managers, next, .. } => {
-                managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
+        let (line, followed);
+        match &self.servers {
+            Servers::Single(only) => line = only,
+            Servers::Sentinel { master, .. } => {
+                followed = line_of(master);
+                line = &followed;
             }
-            Servers::Sentinel { master, .. } => master.read().await.1.clone(),
             // Each command may be for another server. Only the last one may fail alone.
-            Servers::Cluster { .. } => {
+            Servers::Cluster(_) => {
                 let mut answers = Vec::with_capacity(cmds.len());
                 for (place, cmd) in cmds.iter().enumerate() {
                     match self.send(cmd).await {
@@ -250,12 +317,12 @@ impl Link {
                 }
                 return Ok(answers);
             }
-        };
+        }
         let mut all = redis::Pipeline::with_capacity(cmds.len());
         for cmd in cmds {
             all.add_command(cmd.clone());
         }
-        let sent = manager.send_packed_commands(&all, 0, cmds.len()).await;
+        let sent = line.send_all(&all, 0).await;
         if sent.as_ref().is_err_and(RedisError::is_io_error) {
             self.follow_master().await;
         }
@@ -270,57 +337,48 @@ impl Link {
     }
 
     async fn try_send_together(&self, cmds: &[Cmd]) -> Option<Vec<Value>> {
-        let mut manager = match &self.servers {
-            Servers::Single { managers, next, .. } => {
-                managers[next.fetch_add(1, Ordering::Relaxed) % managers.len()].clone()
+        let (line, followed);
+        match &self.servers {
+            Servers::Single(only) => line = only,
+            Servers::Sentinel { master, .. } => {
+                followed = line_of(master);
+                line = &followed;
             }
-            Servers::Sentinel { master, .. } => master.read().await.1.clone(),
             // Each command goes to another server.
-            Servers::Cluster { .. } => return None,
-        };
+            Servers::Cluster(_) => return None,
+        }
         let mut all = redis::Pipeline::with_capacity(cmds.len());
         for cmd in cmds {
             all.add_command(cmd.clone());
         }
-        let values = manager
-            .send_packed_commands(&all, 0, cmds.len())
-            .await
-            .ok()?;
+        let values = line.send_all(&all, 0).await.ok()?;
         let is_error = |value: &Value| matches!(value, Value::ServerError(_));
         (values.len() == cmds.len() && !values.iter().any(is_error)).then_some(values)
     }
 
     /// Returns a server to subscribe to.
     pub async fn subscriber(&self, attempt: usize) -> RedisResult<Client> {
-        match &self.servers {
-            Servers::Single { client, .. } => Ok(client.clone()),
-            Servers::Cluster { seeds, tls, .. } => {
-                let seed = seeds[attempt % seeds.len()].clone();
-                open(seed, tls.clone())
-            }
-            Servers::Sentinel { master, .. } => {
-                self.follow_master().await;
-                Ok(master.read().await.0.clone())
-            }
-        }
+        self.follow_master().await;
+        let servers = self.servers();
+        Ok(servers[attempt % servers.len()].clone())
     }
 
-    /// The configured servers, or the master that the sentinels name.
-    pub async fn servers(&self) -> Vec<Client> {
+    /// The server, all known nodes of the cluster, or the master that the sentinels name.
+    pub fn servers(&self) -> Vec<Client> {
         match &self.servers {
-            Servers::Single { client, .. } => vec![client.clone()],
-            Servers::Cluster { seeds, tls, .. } => {
-                let clients = seeds.iter().map(|seed| open(seed.clone(), tls.clone()));
-                clients.flatten().collect()
+            Servers::Single(line) => vec![line.client().clone()],
+            Servers::Cluster(cluster) => {
+                let nodes = cluster.nodes();
+                nodes.iter().map(|line| line.client().clone()).collect()
             }
-            Servers::Sentinel { master, .. } => vec![master.read().await.0.clone()],
+            Servers::Sentinel { master, .. } => vec![line_of(master).client().clone()],
         }
     }
 
     /// The certificates for connections to cluster nodes; `None` without a cluster.
     pub(crate) fn cluster_tls(&self) -> Option<&TlsCertificates> {
         match &self.servers {
-            Servers::Cluster { tls, .. } => Some(tls),
+            Servers::Cluster(cluster) => Some(&cluster.tls),
             _ => None,
         }
     }
@@ -340,85 +398,25 @@ impl Link {
     }
 }
 
-impl Limits {
-    fn manager(
-        self,
-        client: &Client,
-    ) -> impl Future<Output = RedisResult<ConnectionManager>> + use<> {
-        let config = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(self.connect))
-            .set_response_timeout(Some(self.response))
-            .set_min_delay(BACKOFF_MIN)
-            .set_max_delay(BACKOFF_MAX)
-            .set_number_of_retries(6);
-        ConnectionManager::new_with_config(client.clone(), config).boxed()
-    }
-
-    fn cluster(
-        self,
-        seeds: &[ConnectionInfo],
-        tls: &TlsCertificates,
-    ) -> RedisResult<ClusterClient> {
-        let mut builder = ClusterClientBuilder::new(seeds.iter().cloned());
-        if seeds.iter().any(is_tls) {
-            builder = builder.certs(tls.clone());
-        }
-        builder
-            .connection_timeout(self.connect)
-            .response_timeout(self.response)
-            .overall_response_timeout(Some(self.response))
-            .retries(8)
-            .min_retry_wait(BACKOFF_MIN.as_millis() as u64)
-            .max_retry_wait(BACKOFF_MAX.as_millis() as u64)
-            .build()
-    }
-}
-
 impl Redis {
     pub(crate) async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
         self.inner.link.send(cmd).await
     }
 }
 
-fn certificates(tls: &Tls) -> TlsCertificates {
-    let client = tls.client.as_ref().map(|(chain, key)| ClientTlsConfig {
-        client_cert: chain.clone(),
-        client_key: key.clone(),
-    });
-    TlsCertificates {
-        client_tls: client,
-        root_cert: tls.ca.clone(),
+/// A server that refuses has answered, too.
+async fn answers(line: &Line) -> Result<(), ConnectError> {
+    match line.send(&redis::cmd("PING")).await {
+        Err(failed) if !matches!(failed.kind(), ErrorKind::Server(_)) => Err(error(failed).into()),
+        _ => Ok(()),
     }
 }
 
-fn parse(url: &str) -> Result<ConnectionInfo, ConnectError> {
-    let plain = url.replacen("-sentinel://", "://", 1);
-    let info = plain.as_str().into_connection_info();
-    info.map_err(|error| url_error(url, &error))
-}
-
-fn address(url: &str, options: &Options) -> Result<ConnectionInfo, ConnectError> {
-    let info = parse(url)?;
-    let mut settings = info.redis_settings().clone();
-    if let Some(username) = &options.username {
-        settings = settings.set_username(username);
-    }
-    if let Some(password) = &options.password {
-        settings = settings.set_password(password);
-    }
-    Ok(info.set_redis_settings(settings))
-}
-
-fn is_tls(info: &ConnectionInfo) -> bool {
-    matches!(info.addr(), ConnectionAddr::TcpTls { .. })
-}
-
-pub(crate) fn open(info: ConnectionInfo, tls: TlsCertificates) -> RedisResult<Client> {
-    if is_tls(&info) {
-        Client::build_with_tls(info, tls)
-    } else {
-        Client::open(info)
-    }
+fn line_of(master: &RwLock<Arc<Line>>) -> Arc<Line> {
+    master
+        .read()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }
 
 fn is(error: &RedisError, kind: ServerErrorKind) -> bool {
@@ -427,25 +425,19 @@ fn is(error: &RedisError, kind: ServerErrorKind) -> bool {
 
 /// Whether the server did nothing and may succeed in a moment.
 fn not_carried_out(error: &RedisError) -> bool {
-    use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
-    [BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain]
-        .into_iter()
-        .any(|kind| is(error, kind))
+    use ServerErrorKind::{Ask, BusyLoading, ClusterDown, MasterDown, Moved, ReadOnly, TryAgain};
+    [
+        Ask,
+        BusyLoading,
+        ClusterDown,
+        MasterDown,
+        Moved,
+        ReadOnly,
+        TryAgain,
+    ]
+    .into_iter()
+    .any(|kind| is(error, kind))
         || error.is_connection_refusal()
-}
-
-/// Shows only the part of a URL that can't contain a password.
-fn url_error(url: &str, error: &RedisError) -> ConnectError {
-    let shown = url
-        .split_whitespace()
-        .map(|url| match url.rsplit_once('@') {
-            Some((_, rest)) => format!("***@{rest}"),
-            None => url.to_owned(),
-        });
-    ConnectError::Url {
-        url: shown.collect::<Vec<_>>().join(" "),
-        reason: error.to_string(),
-    }
 }
 
 pub(crate) fn error(error: RedisError) -> Error {

@@ -15,6 +15,8 @@ static REPLACE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/replace.lua"
 
 static CHANGES: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/changes.lua")]));
 
+static ADVANCE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/advance.lua")));
+
 /// The number of heads read at once.
 const PAGE: usize = 200;
 
@@ -23,46 +25,43 @@ impl Redis {
         format!("{{{}:d}}:{name}", self.keys().namespace())
     }
 
-    /// Writes a definition, and its position among the changes.
+    /// Writes a definition, and its position among the changes. `expected`: the record that must be there, unless empty.
     async fn write<T: redis::FromRedisValue>(
         &self,
         script: &Script,
         record: &DefinitionRecord,
+        expected: &str,
     ) -> Result<T> {
         let wrong = |error| damaged(format!("definition {}", record.id), error);
         let text = serde_json::to_string(record).map_err(wrong)?;
         let head = serde_json::to_string(&record.head()).map_err(wrong)?;
-        let names = ["records", "order", "revision", "heads", "changes"];
+        let names = ["records", "revision", "heads", "changes"];
         let keys = names.map(|name| self.definition_key(name));
-        self.eval(script, &keys, &[field(&record.id), text, head])
-            .await
+        let args = [field(&record.id), text, head, expected.to_owned()];
+        self.eval(script, &keys, &args).await
     }
 
-    /// Names, revisions and heads of definitions that changed after a revision.
-    async fn changes_page(&self, since: u64) -> Result<Vec<(String, u64, String)>> {
-        let names = ["order", "revision", "heads", "changes"];
+    async fn record_text(&self, id: &DefinitionId) -> Result<Option<String>> {
+        let mut cmd = redis::cmd("HGET");
+        cmd.arg(self.definition_key("records")).arg(field(id));
+        self.query(cmd).await
+    }
+
+    /// Revisions and heads of definitions that changed after a revision.
+    async fn changes_page(&self, since: u64) -> Result<Vec<(u64, DefinitionHead)>> {
+        let names = ["heads", "changes"];
         let keys = names.map(|name| self.definition_key(name));
         let args = [since.to_string(), PAGE.to_string()];
         let parts: Vec<String> = self.eval(&CHANGES, &keys, &args).await?;
         let (rows, _) = parts.as_chunks::<3>();
         let row = |[field, revision, head]: &[String; 3]| {
+            let what = || format!("definition {}", field.replace('\n', ":"));
             let revision = revision.parse::<u64>();
-            let revision = revision.map_err(|error| damaged("a definition's revision", error))?;
-            Ok((field.clone(), revision, head.clone()))
+            let revision = revision.map_err(|error| damaged(what(), error))?;
+            let head = serde_json::from_str(head).map_err(|error| damaged(what(), error))?;
+            Ok((revision, head))
         };
         rows.iter().map(row).collect()
-    }
-
-    /// Older builds store no heads.
-    async fn head(&self, field: &str, head: &str) -> Result<DefinitionHead> {
-        if !head.is_empty() {
-            return serde_json::from_str(head).map_err(|error| damaged("a definition", error));
-        }
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.definition_key("records")).arg(field);
-        let found: Option<String> = self.query(cmd).await?;
-        let text = found.ok_or_else(|| damaged("a definition", "it is missing"))?;
-        Ok(read(&text)?.head())
     }
 }
 
@@ -78,18 +77,28 @@ fn read(text: &str) -> Result<DefinitionRecord> {
 #[async_trait]
 impl Definitions for Redis {
     async fn put(&self, record: DefinitionRecord) -> Result<Option<DefinitionRecord>> {
-        let found: Option<String> = self.write(&DEFINE, &record).await?;
+        let found: Option<String> = self.write(&DEFINE, &record, "").await?;
         found.as_deref().map(read).transpose()
     }
 
     async fn replace(&self, record: DefinitionRecord) -> Result<()> {
-        self.write::<i64>(&REPLACE, &record).await.map(drop)
+        self.write::<i64>(&REPLACE, &record, "").await.map(drop)
+    }
+
+    async fn replace_if(&self, old: &DefinitionRecord, new: DefinitionRecord) -> Result<bool> {
+        // Another build may have written it, with its members in another order.
+        let Some(text) = self.record_text(&old.id).await? else {
+            return Ok(false);
+        };
+        if read(&text)? != *old {
+            return Ok(false);
+        }
+        let revision: i64 = self.write(&REPLACE, &new, &text).await?;
+        Ok(revision > 0)
     }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.definition_key("records")).arg(field(id));
-        let found: Option<String> = self.query(cmd).await?;
+        let found = self.record_text(id).await?;
         found.as_deref().map(read).transpose()
     }
 
@@ -104,13 +113,11 @@ impl Definitions for Redis {
         };
         while changes.revision < last {
             let page = self.changes_page(changes.revision).await?;
-            let Some((_, revision, _)) = page.last() else {
+            let Some((revision, _)) = page.last() else {
                 break;
             };
             changes.revision = *revision;
-            for (field, _, head) in page {
-                changes.heads.push(self.head(&field, &head).await?);
-            }
+            changes.heads.extend(page.into_iter().map(|(_, head)| head));
         }
         Ok(changes)
     }
@@ -129,6 +136,13 @@ impl Definitions for Redis {
         cmd.arg(self.definition_key("marks")).arg(names);
         let marks: Vec<Option<i64>> = self.query(cmd).await?;
         Ok(marks.into_iter().map(|mark| mark.map(Timestamp)).collect())
+    }
+
+    async fn advance_mark(&self, name: &str, at: Timestamp) -> Result<()> {
+        let keys = [self.definition_key("marks")];
+        let args = [name.to_owned(), at.0.to_string()];
+        self.eval::<i64>(&ADVANCE, &keys, &args).await?;
+        Ok(())
     }
 
     async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()> {

@@ -59,7 +59,7 @@ impl Facts<'_> {
     /// The fields to set to the position of the key of consumed events.
     pub fn consumed(&mut self) -> impl Iterator<Item = &mut usize> {
         let places = self.more.as_mut().map(|more| {
-            let waits = more.waits.as_mut().filter(|waits| !waits.freed.is_empty());
+            let waits = more.waits.as_mut().filter(|waits| waits.has_consumed());
             let rest = more.rare.as_mut().and_then(|rare| rare.rest.as_mut());
             [
                 waits.map(|waits| &mut waits.consumed),

@@ -3,7 +3,6 @@
 //! newer format announces it in the namespace's notes before it writes anything, and waits until processes with older
 //! formats have stopped; these check the notes regularly. A process with an older format that connects later is
 //! refused.
-//! check the notes regularly, have stopped. A process that connects later with an older format is refused.
 
 use std::time::Duration;
 

@@ -73,10 +73,7 @@ impl Redis {
         items: &mut [InboxItem],
     ) -> Result<()> {
         for item in items {
-            // An older build stored the results with the input.
-            if let Input::Joined { fork, results, .. } = &mut item.input
-                && results.is_empty()
-            {
+            if let Input::Joined { fork, results, .. } = &mut item.input {
                 *results = self.results_of(scope, *fork).await?;
             }
         }

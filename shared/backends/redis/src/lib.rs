@@ -15,6 +15,8 @@ mod batches;
 mod branch;
 mod business_keys;
 mod check;
+mod client;
+mod cluster;
 mod commit;
 mod connect;
 mod create;
@@ -36,9 +38,11 @@ mod keys;
 mod known;
 mod lazy;
 mod lifecycle;
+mod line;
 mod listing;
 mod migration;
 mod news;
+mod node_list;
 mod nodes;
 mod options;
 mod outbox;
@@ -48,6 +52,7 @@ mod plan;
 mod plan_input;
 mod processes;
 mod reading;
+mod recent;
 mod record;
 mod recorded;
 mod reply;
@@ -55,25 +60,30 @@ mod reread;
 mod retention;
 mod script;
 mod shards;
+mod slots;
 mod snapshot;
 mod store;
 mod timers;
 mod unread;
 mod views;
 mod waits;
+mod watch;
+mod watched;
 mod write;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 
 pub use activity::Activity;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
 use delivered::Deliveries;
+use events::Dropped;
 use expected::Expectations;
 use following::Following;
 use fork_bases::ForkBases;
@@ -104,6 +114,10 @@ struct Inner {
     attempts: AtomicU64,
     /// The generation of the latest event that this process has started to handle.
     generation: AtomicU64,
+    /// The bytes of events that this process has kept since it last made room for them.
+    kept_since: AtomicU64,
+    /// The kept events that were dropped since the last sweep.
+    dropped: Mutex<Dropped>,
     /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
     /// Commits that read their scope again.
@@ -115,13 +129,16 @@ struct Inner {
     expectations: Expectations,
     deliveries: Deliveries,
     news: Arc<News>,
-    listening: AbortHandle,
+    /// Tasks that last as long as the handle.
+    running: [AbortHandle; 2],
     shards: RwLock<Vec<u16>>,
+    /// Limits the instances that listings read at a time.
+    reads: Semaphore,
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.running.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -135,6 +152,7 @@ impl Redis {
         let listen = news
             .clone()
             .run(link.clone(), options.namespace.clone(), process.clone());
+        let watch = link.clone().watch(options.namespace.clone());
         let redis = Redis {
             inner: Arc::new(Inner {
                 link,
@@ -142,6 +160,8 @@ impl Redis {
                 process,
                 attempts: AtomicU64::new(0),
                 generation: AtomicU64::new(0),
+                kept_since: AtomicU64::new(0),
+                dropped: Mutex::default(),
                 installation: OnceLock::new(),
                 second_reads: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
@@ -149,9 +169,13 @@ impl Redis {
                 fork_bases: ForkBases::new(),
                 expectations: Expectations::new(),
                 deliveries: Deliveries::new(),
-                listening: tokio::spawn(listen).abort_handle(),
+                running: [
+                    tokio::spawn(listen).abort_handle(),
+                    tokio::spawn(watch).abort_handle(),
+                ],
                 news,
                 shards: RwLock::new((0..options.shards).collect()),
+                reads: Semaphore::new(listing::READS_MAX),
                 options,
             }),
         };
@@ -171,6 +195,10 @@ impl Redis {
             );
         }
         Ok(redis)
+    }
+
+    pub(crate) fn reads(&self) -> &Semaphore {
+        &self.inner.reads
     }
 
     pub fn options(&self) -> &Options {
@@ -218,6 +246,17 @@ impl Redis {
 
     pub(crate) fn last_generation(&self) -> u64 {
         self.inner.generation.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn kept_since(&self) -> &AtomicU64 {
+        &self.inner.kept_since
+    }
+
+    pub(crate) fn dropped(&self) -> MutexGuard<'_, Dropped> {
+        self.inner
+            .dropped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn note_generation(&self, generation: u64) {

@@ -31,9 +31,6 @@ pub(crate) fn freeing() -> [&'static Script; 3] {
     [&SUSPEND, &REMOVE, &CLEAR]
 }
 
-/// An instance of an earlier build is first moved to its position.
-const REMOVAL_ATTEMPTS: usize = 2;
-
 impl Redis {
     pub(crate) async fn suspend_instance(
         &self,
@@ -130,19 +127,15 @@ impl Redis {
             (Some("r"), _) | (_, None) => return Ok(Removed::Running),
             (Some(status), Some(at)) => retention::of_ended(status, at, kept.as_deref()),
         };
-        for _ in 0..REMOVAL_ATTEMPTS {
-            // The function refuses an instance whose waits have just changed.
-            self.reindex(id, &mut Vec::new()).await?;
-            if self
-                .take_away(self.keys().shard(id), id, at, self.follows())
-                .await?
-            {
-                // The notes of the waits remain if the instance failed.
-                self.reindex(id, &mut Vec::new()).await?;
-                return Ok(Removed::Done);
-            }
+        // The function refuses an instance whose waits have just changed.
+        self.reindex(id, &mut Vec::new()).await?;
+        let shard = self.keys().shard(id);
+        if !self.take_away(shard, id, at, self.follows()).await? {
+            return Ok(Removed::Busy);
         }
-        Ok(Removed::Busy)
+        // The notes of the waits remain if the instance failed.
+        self.reindex(id, &mut Vec::new()).await?;
+        Ok(Removed::Done)
     }
 
     /// Removes an instance. Returns false if it still has something to do, or if its position in the index is later

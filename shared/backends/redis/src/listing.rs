@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use futures::future::try_join_all;
+use futures::{StreamExt, TryStreamExt, stream};
 use redis::{Cmd, Value};
 use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::Status;
+use swirl_model::instance::{Header, Status};
 use swirl_model::time::Timestamp;
+use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Counts, Error, Filter, Keep, Page, Result, Summary};
 
 use crate::Redis;
@@ -29,6 +31,8 @@ const PAGE_MAX: usize = 1000;
 const PAGE_OF_PREFIX: usize = 2000;
 /// The default number of instances that are examined for one page.
 const EXAMINED_MAX: usize = 100_000;
+/// The number of instances that this process reads at a time, for all its listings.
+pub(crate) const READS_MAX: usize = 64;
 /// The number of workflows counted by one function. The server is blocked meanwhile.
 const COUNTED_AT_ONCE: usize = 100;
 
@@ -252,14 +256,18 @@ impl Redis {
     }
 
     pub(crate) async fn summaries(&self, ids: Vec<InstanceId>) -> Result<Vec<(Place, Summary)>> {
-        let found = ids.iter().map(async |id| {
+        let found = stream::iter(ids).map(async |id| {
+            // A header has the input, which may be large.
+            let _place = self.reads().acquire().await;
             let mut read = Cmd::new();
-            read.arg("HMGET").arg(&self.keys().of(id, Span::Ready)[0]);
+            read.arg("HMGET").arg(&self.keys().of(&id, Span::Ready)[0]);
             read.arg(&["s", "p", "h", "end", "lw", "err", "at"][..]);
-            read_summary(id, Reply::new(self.query(read).await?)?)
+            read_summary(&id, Reply::new(self.query(read).await?)?)
         });
-        let found = try_join_all(found).await?.into_iter().flatten();
-        Ok(found.collect())
+        let found = found
+            .buffered(READS_MAX)
+            .try_filter_map(async |row| Ok(row));
+        found.try_collect().await
     }
 
     async fn place(&self, id: &InstanceId) -> Result<Option<Place>> {
@@ -289,18 +297,21 @@ fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summ
     let place = read_place(id, &parts.text()?)?;
     let error = match parts.value()? {
         Value::Nil => None,
-        found => Some(json(
-            &crate::reply::bytes(found)?,
-            &format!("the error of {id}"),
-        )?),
+        found => {
+            let what = format!("the error of {id}");
+            let error: WorkflowError = json(&crate::reply::bytes(found)?, &what)?;
+            Some(error.shortened())
+        }
     };
     let attributes = match parts.value()? {
         Value::Nil => Attributes::new(),
         found => read_heads(&crate::reply::text(found)?, &format!("instance {id}"))?,
     };
+    let mut header: Header = json(&header, &format!("instance {id}"))?;
+    header.input = Data::NULL;
     let summary = Summary {
         attributes,
-        header: Arc::new(json(&header, &format!("instance {id}"))?),
+        header: Arc::new(header),
         status,
         suspended,
         ended_at,

@@ -113,8 +113,17 @@ impl News {
         };
         self.connected.send_replace(true);
         self.notify_all();
+        let mut renewals = link.watched.renewals();
         loop {
-            match timeout(PING, stream.next()).await {
+            let next = tokio::select! {
+                next = timeout(PING, stream.next()) => next,
+                // If the others were given up, this one may lead to the same wrong server.
+                changed = renewals.changed() => match changed {
+                    Ok(()) => return Ok(()),
+                    Err(_) => continue,
+                },
+            };
+            match next {
                 Ok(Some(message)) if message.get_channel_name() == timers => {
                     self.timers.send_modify(|count| *count += 1);
                 }

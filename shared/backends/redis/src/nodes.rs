@@ -2,66 +2,19 @@
 
 use std::collections::HashMap;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo};
+use redis::Client;
 
 use crate::Redis;
 use crate::check::{ask, read_info};
-use crate::connect::{Link, open};
-
-/// A node in another node's list.
-#[derive(Debug, PartialEq, Eq)]
-struct Node {
-    /// Empty for the node that sends the list.
-    host: String,
-    port: u16,
-    failed: bool,
-}
-
-/// Parses a line of `CLUSTER NODES`: id, `ip:port@bus,hostname`, flags, and more.
-fn node(line: &str) -> Option<Node> {
-    let mut words = line.split_ascii_whitespace().skip(1);
-    let (place, flags) = (words.next()?, words.next()?);
-    let mut flags = flags.split(',');
-    if flags.any(|flag| flag == "noaddr" || flag == "handshake") {
-        return None;
-    }
-    let failed = line.split_ascii_whitespace().nth(2)?;
-    let failed = failed.split(',').any(|flag| flag == "fail");
-    let mut parts = place.split(',');
-    let (address, name) = (parts.next()?, parts.next().unwrap_or_default());
-    let address = address.split('@').next()?;
-    let (ip, port) = address.rsplit_once(':')?;
-    let host = if name.is_empty() { ip } else { name };
-    Some(Node {
-        host: host.to_owned(),
-        port: port.parse().ok()?,
-        failed,
-    })
-}
-
-fn at(seed: &ConnectionInfo, node: &Node) -> ConnectionInfo {
-    let (host, port) = (node.host.clone(), node.port);
-    let address = match seed.addr().clone() {
-        ConnectionAddr::TcpTls {
-            insecure,
-            tls_params,
-            ..
-        } => ConnectionAddr::TcpTls {
-            host,
-            port,
-            insecure,
-            tls_params,
-        },
-        _ => ConnectionAddr::Tcp(host, port),
-    };
-    seed.clone().set_addr(address)
-}
+use crate::client::open;
+use crate::connect::Link;
+use crate::node_list::{at, nodes_in};
 
 impl Link {
     /// All servers in use: the nodes of a cluster, as listed by the first that responds, and the addresses of those
     /// that the cluster considers failed.
     pub async fn nodes(&self) -> (Vec<Client>, Vec<String>) {
-        let named = self.servers().await;
+        let named = self.servers();
         let Some(tls) = self.cluster_tls() else {
             return (named, Vec::new());
         };
@@ -74,12 +27,12 @@ impl Link {
             };
             let seed = client.get_connection_info();
             let (mut nodes, mut failed) = (Vec::new(), Vec::new());
-            for node in text.lines().filter_map(node) {
+            for node in nodes_in(&text) {
                 if node.failed {
                     failed.push(format!("{}:{}", node.host, node.port));
                 } else if node.host.is_empty() {
                     nodes.push(client.clone());
-                } else if let Ok(client) = open(at(seed, &node), tls.clone()) {
+                } else if let Ok(client) = open(at(seed, node.host, node.port), tls.clone()) {
                     nodes.push(client);
                 }
             }
@@ -126,41 +79,6 @@ impl Redis {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn nodes_are_read() {
-        let line = |place: &str, flags: &str| {
-            node(&format!(
-                "07c3 {place} {flags} - 0 1426238317239 4 connected 0-5460"
-            ))
-        };
-        let found = |host: &str, port, failed| {
-            let host = host.to_owned();
-            Some(Node { host, port, failed })
-        };
-        assert_eq!(
-            line("10.0.0.1:6379@16379", "master"),
-            found("10.0.0.1", 6379, false)
-        );
-        assert_eq!(
-            line("10.0.0.1:6379@16379,redis-1", "slave"),
-            found("redis-1", 6379, false)
-        );
-        assert_eq!(
-            line(":6379@16379,", "myself,master"),
-            found("", 6379, false)
-        );
-        assert_eq!(
-            line("::1:7000@17000", "master,fail"),
-            found("::1", 7000, true)
-        );
-        assert_eq!(
-            line("10.0.0.1:6379@16379", "master,fail?"),
-            found("10.0.0.1", 6379, false)
-        );
-        assert_eq!(line(":0@0", "master,noaddr"), None);
-        assert_eq!(node("nothing"), None);
-    }
 
     #[test]
     fn a_server_without_room_for_a_request_is_full() {

@@ -1,9 +1,9 @@
 //! Options, and the errors of connecting.
 
-use swirl_ports::JoinLimits;
+use swirl_ports::{JoinLimits, KeptBytes};
 
 /// The format that this build writes. It reads this format and all older ones.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 1;
 
 /// The topology of the servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub struct Options {
     pub retain_ms: u64,
     /// The maximum number of such events. Older ones are dropped.
     pub retain_max: usize,
+    /// The maximum total sizes of such events. Older ones are dropped.
+    pub retain_bytes: KeptBytes,
     /// How long an event is remembered, so that it isn't accepted twice.
     pub dedup_ms: u64,
     /// The maximum number of such events. Older ones are dropped.
@@ -118,6 +120,7 @@ impl Default for Options {
             record_max: 16 * 1024 * 1024,
             retain_ms: DAY_MS,
             retain_max: 100_000,
+            retain_bytes: KeptBytes::default(),
             dedup_ms: DAY_MS,
             dedup_max: 250_000,
             sets_max: 100_000,

@@ -99,6 +99,7 @@ pub(crate) fn timer_kind(kind: TimerKind) -> &'static str {
         TimerKind::RetryDelay => "retry_delay",
         TimerKind::Entry => "entry",
         TimerKind::Pause => "pause",
+        TimerKind::Task => "task",
     }
 }
 

@@ -150,10 +150,9 @@ impl Redis {
             return self.send(&script.whole(call)).await;
         }
         let mut load = Cmd::new();
-        // In a cluster this goes to all masters.
         load.arg("FUNCTION").arg("LOAD").arg("REPLACE");
         load.arg(&script.source);
-        self.send(&load).await?;
+        self.inner.link.send_beside(&load, call).await?;
         self.send(call).await
     }
 
@@ -162,11 +161,13 @@ impl Redis {
         for script in scripts {
             let mut load = Cmd::new();
             load.arg("FUNCTION").arg("LOAD").arg(&script.source);
-            match self.send(&load).await {
-                Ok(_) => {}
-                Err(error) if error.to_string().contains("already exists") => {}
-                Err(error) => {
-                    tracing::debug!(%error, "a function cannot be loaded yet; it is sent when it is needed")
+            for loaded in self.inner.link.send_to_masters(&load).await {
+                match loaded {
+                    Ok(_) => {}
+                    Err(error) if error.to_string().contains("already exists") => {}
+                    Err(error) => {
+                        tracing::debug!(%error, "a function cannot be loaded yet; it is sent when it is needed")
+                    }
                 }
             }
         }

@@ -46,6 +46,7 @@ static HISTORY_PAGE: Lazy =
 static HOLD: Lazy =
     Lazy::new(|| Script::of_instance(&[LEASES, include_str!("lua/hold.lua")]).freeing());
 static INPUT: Lazy = Lazy::new(input);
+static RECLAIM: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/reclaim.lua")]));
 /// An input that ends an instance frees memory.
 static ENDING_INPUT: Lazy = Lazy::new(|| input().freeing());
 
@@ -241,6 +242,13 @@ impl ExecutionStore for Redis {
         })
     }
 
+    async fn reclaim(&self, scope: &ScopeRef, input: &str) -> Result<bool> {
+        let keys = self.keys().of(&scope.instance, Span::Ready);
+        let mut call = self.call_scope(&RECLAIM, &keys, scope);
+        call.arg(input);
+        Ok(self.run::<i64>(&RECLAIM, call).await? == 1)
+    }
+
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         let what = || format!("the input '{}' of {to}", item.id);
         let payload = encode(&item.input, what, self.options().record_max)?;
@@ -253,9 +261,9 @@ impl ExecutionStore for Redis {
         let mut call = self.call_scope(script, &keys, to);
         call.arg(&item.id).arg(kind(&item.input));
         call.arg(payload).arg(limit);
-        match item.input {
-            Input::Timer { seq } => call.arg(seq),
-            _ => call.arg(""),
+        match item.input.timer() {
+            Some(seq) => call.arg(seq),
+            None => call.arg(""),
         };
         let added: i64 = self.run(script, call).await?;
         if added < 0 {

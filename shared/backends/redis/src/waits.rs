@@ -6,7 +6,7 @@ use swirl_instance::CommitParts;
 use swirl_model::event::Command;
 use swirl_ports::{Commit, Result};
 
-use crate::events::event_digest;
+use crate::events::{digest, event_digest, offer};
 use crate::record::encode_text;
 
 /// `lua/write.lua` documents the fields.
@@ -27,6 +27,7 @@ pub(crate) struct WaitChange {
 }
 
 /// `w` for a wait, `c` for a value of the correlation, `u` for a wait that is over; the field; the slots or the value.
+/// `t` for an event that was offered and is consumed: the member that notes the offer, and the event.
 pub(crate) type Change = (&'static str, String, String);
 
 /// The changes, in the order of the commands.
@@ -47,6 +48,11 @@ pub(crate) fn changes(
             Command::Unsubscribe(wait) => {
                 changes.push(("u", format!("w:{scope}:{wait}"), String::new()));
             }
+            Command::Take { wait, key } => {
+                let event = digest(key);
+                let member = offer(&event, &format!("w:{scope}:{wait}"));
+                changes.push(("t", member, event));
+            }
             Command::Correlate(values) => {
                 let values = values.iter();
                 changes.extend(values.map(|(name, value)| {
@@ -65,9 +71,25 @@ pub(crate) fn has_event(commit: &Commit) -> bool {
     commit.consumed.iter().any(|id| id.starts_with("event-"))
 }
 
+/// The keys of the events that were offered and are consumed. Each may be kept, for these waits or for others.
+pub(crate) fn taken(commit: &Commit) -> impl Iterator<Item = &str> {
+    let commands = commit.commands.iter();
+    commands.filter_map(|command| match command {
+        Command::Take { key, .. } => Some(&**key),
+        _ => None,
+    })
+}
+
 /// The digests of the events that came too late.
 pub(crate) fn freed(commit: &Commit) -> Vec<String> {
     commit.refused.iter().map(event_digest).collect()
+}
+
+impl WaitChange {
+    /// Whether it needs the key of the consumed events.
+    pub fn has_consumed(&self) -> bool {
+        !self.freed.is_empty() || self.changes.iter().any(|(kind, ..)| *kind == "t")
+    }
 }
 
 /// Returns `None` if nothing changes. `leaves`: the scope is gone, and may have had waits.

@@ -73,7 +73,7 @@ async fn instances_are_counted_by_activity() {
     b.act(&root("i5"), change(vec![end]).at(Cursor::Ended))
         .await;
     activity(3, 2, 3).await;
-    // The state that an earlier build leaves: an instance that is suspended but not in the index, then one in the index
+    // An index that is wrong: an instance that is suspended but not in the index, then one in the index
     // that isn't suspended.
     for shard in 0..2 {
         let key = format!("{{swirl:{shard}}}:suspended");

@@ -17,6 +17,7 @@ fn quick(options: Options) -> Options {
         repeat_ms: 0,
         instance_bytes: swirl_contract::INSTANCE_BYTES,
         join_limits: swirl_contract::JOIN_LIMITS,
+        retain_bytes: swirl_contract::KEPT_BYTES,
         ..options
     }
 }

@@ -119,10 +119,14 @@ impl Values<'_> {
         let url = Url::parse(&self.maybe(key)?).ok()?;
         let is_plain =
             url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
-        if url.path() != CALLBACK || !is_plain {
+        let base = self.maybe("api.base_path").unwrap_or_default();
+        let path = format!("{}{CALLBACK}", base.trim_end_matches('/'));
+        if url.path() != path || !is_plain {
             self.wrong(
                 key,
-                &format!("must be the address of the console with the path {CALLBACK}, and nothing behind it"),
+                &format!(
+                    "must be the address of the console with the path {path}, and nothing behind it"
+                ),
             );
         }
         Some(url)

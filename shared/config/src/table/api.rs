@@ -10,6 +10,13 @@ const WEB: ValueKind = ValueKind::Url(&["https", "http"]);
 
 pub const SETTINGS: &[Setting] = &[
     Setting::new(
+        "api.base_path",
+        ValueKind::Text,
+        "The path below which the API and the console are reached from outside, such as `/swirl`, if other services share \
+         the host name. Requests without it are served as well, so probes need no change, and a proxy may remove it.",
+    )
+    .coordinator(),
+    Setting::new(
         "auth.mode",
         ValueKind::Word(&["on", "off"]),
         "`off`: anyone who reaches the port may do everything. `on` needs tokens or a provider.",

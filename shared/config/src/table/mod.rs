@@ -33,6 +33,7 @@ pub fn section(name: &str) -> &'static str {
         "history" => "Contents of the history of instances.",
         "lifecycle" => "Lifecycle events of instances and states; see lifecycle.md.",
         "coordinator" => "`swirl coordinator`.",
+        "api" => "The addresses of the HTTP API and the console.",
         "auth" => "Access to the HTTP API; see security.md.",
         "auth.oidc" => "Tokens (JWT) of an OpenID Connect provider.",
         "limits" => "How much a workflow may use.",

@@ -128,6 +128,13 @@ pub const SETTINGS: &[Setting] = &[
     .default("1000")
     .coordinator(),
     Setting::new(
+        "coordinator.incomplete_bodies",
+        ValueKind::Bytes,
+        "The memory for the bodies of requests that are incomplete, all together. Beyond it, the one that has been arriving longest is given up. A body must also arrive at 1 KiB a second at least.",
+    )
+    .default("64MiB")
+    .coordinator(),
+    Setting::new(
         "coordinator.allowed_hosts",
         ValueKind::List(&ValueKind::Text),
         "Host names by which the API is called, such as `swirl.example.org`. With `auth.mode = \"off\"` \
@@ -145,6 +152,14 @@ pub const SETTINGS: &[Setting] = &[
     )
     .coordinator(),
     Setting::new(
+        "coordinator.webhook_origins",
+        ValueKind::List(&ValueKind::Text),
+        "Senders of webhooks that may deliver events to `POST /api/v1/events`, by the names that they give themselves \
+         in the handshake (`WebHook-Request-Origin`), such as `eventgrid.azure.net`; `*` is any. Senders without a \
+         handshake need no entry, and all of them need a token as usual.",
+    )
+    .coordinator(),
+    Setting::new(
         "coordinator.tls_cert",
         ValueKind::Path,
         "The API's certificate chain, in PEM. It is read again when it changes.",
@@ -159,6 +174,14 @@ pub const SETTINGS: &[Setting] = &[
          waiting instance where its event is processed. With `false`, workers do all of that.",
     )
     .default("true")
+    .coordinator(),
+    Setting::new(
+        "coordinator.log_unreceived",
+        ValueKind::Flag,
+        "Each event from outside that no instance receives, and that isn't kept for one, is logged with its type, source, \
+         id and the reason. The metric `swirl_events_total` counts them in any case.",
+    )
+    .default("false")
     .coordinator(),
     Setting::new(
         "coordinator.batch_instances",
@@ -421,6 +444,47 @@ pub const COMMON: &[Setting] = &[
     .default("30s")
     .worker(),
     Setting::new(
+        "functions.catalog",
+        ValueKind::Path,
+        "The folder of the default catalog of functions (`call: NAME:VERSION@default` in DSL 1.0): \
+         `functions/NAME/VERSION/function.yaml`.",
+    )
+    .coordinator(),
+    Setting::new(
+        "functions.containers",
+        ValueKind::Text,
+        "The command line that runs containers: that of Docker or of Podman.",
+    )
+    .default("docker")
+    .worker(),
+    Setting::new(
+        "functions.javascript",
+        ValueKind::Text,
+        "The program that runs scripts in JavaScript.",
+    )
+    .default("node")
+    .worker(),
+    Setting::new(
+        "functions.process_timeout",
+        duration(100, 7 * 24 * 3600 * SECOND_MS),
+        "The longest time that a process may run.",
+    )
+    .default("1h")
+    .worker(),
+    Setting::new(
+        "functions.processes",
+        ValueKind::List(&ValueKind::Word(&["container", "mcp", "script", "shell"])),
+        "The kinds of processes that tasks of DSL 1.0 may run on workers. Definitions with others are refused. Whoever \
+         may deploy can then run programs with the rights of the workers.",
+    ),
+    Setting::new(
+        "functions.python",
+        ValueKind::Text,
+        "The program that runs scripts in Python.",
+    )
+    .default("python3")
+    .worker(),
+    Setting::new(
         "functions.connectors",
         ValueKind::Map,
         "The connectors of custom function types, by type: `http://host/path`, `nats://host:port/subject` or \
@@ -437,9 +501,21 @@ pub const COMMON: &[Setting] = &[
     Setting::new(
         "functions.rpc_servers",
         ValueKind::Map,
-        "The addresses of gRPC services, by service: `grpc://host:port`, or `grpcs://host:port` for TLS. It takes \
+        "The older name of `functions.servers`, for gRPC services.",
+    ),
+    Setting::new(
+        "functions.servers",
+        ValueKind::Map,
+        "The addresses of services: by function, by the document that describes them, by gRPC service \
+         (`grpc://host:port`, `grpcs` for TLS), or by origin (`https://host` to `http://other:port`). They take \
          precedence over a definition.",
     ),
+    Setting::new(
+        "functions.given",
+        ValueKind::Path,
+        "A file of functions for documents of the editions before 0.5, which name functions without their operations.",
+    )
+    .coordinator(),
     Setting::new(
         "secrets.files",
         ValueKind::List(&ValueKind::Path),

@@ -115,6 +115,24 @@ pub const SETTINGS: &[Setting] = &[
     )
     .default("100000"),
     Setting::new(
+        "redis.retain_bytes",
+        ValueKind::Bytes,
+        "How many bytes of such events are kept; older ones are dropped. A coordinator logs how many.",
+    )
+    .default("256MiB"),
+    Setting::new(
+        "redis.retain_workflow_bytes",
+        ValueKind::Bytes,
+        "The same for the events that a workflow consumes.",
+    )
+    .default("128MiB"),
+    Setting::new(
+        "redis.retain_type_bytes",
+        ValueKind::Bytes,
+        "The same for events with the same `type`.",
+    )
+    .default("64MiB"),
+    Setting::new(
         "redis.dedup",
         KEEP,
         "How long the id of an event is remembered, so that a duplicate is recognised.",
@@ -204,7 +222,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.storage",
         ValueKind::Word(&["file", "memory"]),
-        "Where streams are kept.",
+        "Where the streams of events and dead letters are kept. Tasks are in memory anyway.",
     )
     .default("file"),
     Setting::new(
@@ -216,9 +234,10 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "nats.tasks_bytes_max",
         ValueKind::Bytes,
-        "The largest size of the stream of tasks. Tasks that don't fit are recovered by the reconciler.",
+        "The largest size of the stream of tasks, which is in memory; at most 256 MiB. Tasks that don't fit are recovered by the \
+         reconciler.",
     )
-    .default("1GiB"),
+    .default("256MiB"),
     Setting::new(
         "nats.events_bytes_max",
         ValueKind::Bytes,

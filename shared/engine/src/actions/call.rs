@@ -4,16 +4,14 @@
 //! scope's data doesn't change while the call is under way, so a repeated call has the same arguments.
 
 use swirl_model::error::names;
-use swirl_model::event::Event;
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, Call};
 use swirl_model::{Data, WorkflowError};
 
-use crate::ctx::{Ctx, Step};
-use crate::step::Rejection;
+use crate::scope::{Ctx, Next, Rejection, Step};
 
 impl Ctx<'_> {
-    pub(super) fn attempt_call(
+    pub(crate) fn attempt_call(
         &mut self,
         mut run: ListRun,
         action: &Action,
@@ -23,7 +21,7 @@ impl Ctx<'_> {
         if kind.detached && !self.is_detached() {
             self.detach(&run, call)?;
             self.list(run);
-            return self.action_done(None);
+            return Ok(Next::Done(None));
         }
         if let Some(timeout) = &action.timeout {
             self.arm(TimerKind::Action, timeout)?;
@@ -34,23 +32,21 @@ impl Ctx<'_> {
             at: self.now(),
         };
         self.list(run);
-        Ok(())
+        Ok(Next::Block)
     }
 
     pub(crate) fn call_done(
         &mut self,
         call: u32,
         result: Result<Data, WorkflowError>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Next, Rejection> {
         if self.scope.pending_call() != Some(call) {
             return Err(Rejection::CallOver);
         }
-        let step = match result {
-            Ok(data) => self.action_done(Some(data)),
-            Err(error) => self.action_failed(error),
-        };
-        self.raise_failure(step);
-        Ok(())
+        Ok(match result {
+            Ok(data) => Next::Done(Some(data)),
+            Err(error) => Next::failed(error),
+        })
     }
 
     /// An operator's retry also repeats a call that failed while the instance was faulted, unless nothing waits for the
@@ -59,7 +55,7 @@ impl Ctx<'_> {
         &mut self,
         call: u32,
         error: Option<WorkflowError>,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Next, Rejection> {
         if self.scope.pending_call() != Some(call) {
             return Err(Rejection::CallOver);
         }
@@ -73,14 +69,7 @@ impl Ctx<'_> {
         self.disarm(|kind| kind == TimerKind::Action);
         if let Some((mut run, action)) = self.current_action() {
             let error = self.described(error, &action.pointer);
-            let failed = Event::ActionFailed {
-                action: self.action_name(action),
-                attempt: run.attempt,
-                error,
-                retry_ms: Some(0),
-                in_state: self.state_name(),
-            };
-            self.emit(failed);
+            self.attempt_failed(&run, action, error, Some(0));
             run.attempt = 0;
             run.waited_ms = 0;
             // The failure was a definite answer, so the next attempt is a new call.
@@ -89,6 +78,6 @@ impl Ctx<'_> {
             run.step = ActionStep::Attempt;
             self.list(run);
         }
-        Ok(())
+        Ok(Next::Block)
     }
 }

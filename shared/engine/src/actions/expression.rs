@@ -4,10 +4,10 @@
 use swirl_model::scope::ListRun;
 use swirl_model::workflow::{Action, ExprId, Template};
 
-use crate::ctx::{Ctx, Step};
+use crate::scope::{Ctx, Next, Step};
 
 impl Ctx<'_> {
-    pub(super) fn attempt_expression(
+    pub(crate) fn attempt_expression(
         &mut self,
         run: ListRun,
         action: &Action,
@@ -22,9 +22,9 @@ impl Ctx<'_> {
                 .transpose()?;
             view.eval_with(expression, &data, args.as_ref())
         });
-        match result {
-            Ok(result) => self.action_done(Some(result.unwrap_or_default())),
-            Err(error) => self.action_failed(error),
-        }
+        Ok(match result {
+            Ok(result) => Next::Done(Some(result.unwrap_or_default())),
+            Err(error) => Next::failed(error),
+        })
     }
 }

@@ -1,18 +1,16 @@
 //! A sub-workflow as an action (0.8, "SubFlowRef Definition"): a separate instance.
 
 use swirl_model::event::{Command, StartInstance};
-use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{EndStatus, ParentLink};
+use swirl_model::ids::ScopeRef;
+use swirl_model::instance::ParentLink;
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, Subflow};
 use swirl_model::{Data, WorkflowError};
 
-use crate::ctx::{Ctx, Step};
-use crate::ids::child_id;
-use crate::step::Rejection;
+use crate::scope::{Ctx, Next, Rejection, Step};
 
 impl Ctx<'_> {
-    pub(super) fn attempt_subflow(
+    pub(crate) fn attempt_subflow(
         &mut self,
         mut run: ListRun,
         action: &Action,
@@ -21,9 +19,13 @@ impl Ctx<'_> {
     ) -> Step {
         run.step = ActionStep::Subflow { call };
         self.list(run);
-        let input = match self.action_data(action) {
+        let input = self.action_data(action).and_then(|data| match &kind.input {
+            Some(template) => self.view().template(template, &data),
+            None => Ok(data),
+        });
+        let input = match input {
             Ok(data) => data,
-            Err(error) => return self.action_failed(error),
+            Err(error) => return Ok(Next::failed(error)),
         };
         let parent = ParentLink {
             scope: ScopeRef {
@@ -41,6 +43,7 @@ impl Ctx<'_> {
             parent: Some(parent),
             on_parent_end: kind.detached.then_some(kind.on_parent_end),
             continued_from: None,
+            scheduled_at: None,
             call,
             again,
             timeout: None,
@@ -50,16 +53,12 @@ impl Ctx<'_> {
             at: self.now(),
         })));
         if kind.detached {
-            return self.action_done(None);
+            return Ok(Next::Done(None));
         }
         if let Some(timeout) = &action.timeout {
             self.arm(TimerKind::Action, timeout)?;
         }
-        Ok(())
-    }
-
-    pub(crate) fn subflow_id(&self, call: u32) -> InstanceId {
-        InstanceId::new(child_id(self.header, &self.scope.id, call))
+        Ok(Next::Block)
     }
 
     pub(crate) fn subflow_done(
@@ -68,15 +67,15 @@ impl Ctx<'_> {
         result: Result<Data, WorkflowError>,
         terminate: bool,
         generation: u64,
-    ) -> Result<(), Rejection> {
+    ) -> Result<Next, Rejection> {
         let waiting = self.scope.list().map(|run| &run.step);
         if waiting != Some(&ActionStep::Subflow { call }) {
-            return self.continued(call, result);
+            return self.continued(call, result).map(|()| Next::Block);
         }
         if terminate {
             let data = result.unwrap_or_default();
             self.terminate(data, true);
-            return Ok(());
+            return Ok(Next::Block);
         }
         if generation > 0
             && let Some(mut run) = self.scope.list().cloned()
@@ -84,24 +83,22 @@ impl Ctx<'_> {
             run.child = Some(call);
             self.list(run);
         }
-        let step = match result {
-            Ok(output) => self.action_done(Some(output)),
+        Ok(match result {
+            Ok(output) => Next::Done(Some(output)),
             Err(mut error) => {
                 // The error's state belongs to another workflow.
                 error.state = None;
+                if self.has_tasks()
+                    && let Some(problem) = &mut error.problem
+                {
+                    problem.instance = None;
+                }
                 // The sub-workflow has ended, so there is nothing to end.
-                self.action_failed_with(error, false)
+                Next::Failed {
+                    error,
+                    under_way: false,
+                }
             }
-        };
-        self.raise_failure(step);
-        Ok(())
-    }
-
-    /// Ends the awaited sub-workflow, because nothing waits for it any more.
-    pub(crate) fn abandon_subflow(&mut self, status: EndStatus) {
-        if let Some(ActionStep::Subflow { call }) = self.scope.list().map(|run| &run.step) {
-            let id = self.subflow_id(*call);
-            self.command(Command::EndInstance { id, status });
-        }
+        })
     }
 }

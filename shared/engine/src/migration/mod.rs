@@ -1,7 +1,8 @@
 //! Moves an instance to another version of its definition.
 //!
 //! Records refer to states, actions, events and paths by number, and another version has other numbers. So each part is
-//! looked up by name in the new version: a state by its flow and name, an action by its name within its list (or else
+//! looked up by name in the new version: a state by its flow and name, a task of DSL 1.0 by the names of the tasks
+//! around it and its own (`frames.rs`), an action by its name within its list (or else
 //! by its function, event or sub-workflow), a branch by its name, an entry of an event state by its events. If a part
 //! was removed, or was changed into something else while the instance is in the middle of it, that is a [`Misfit`]; the
 //! mapping never guesses.
@@ -11,8 +12,11 @@
 //! (`waits.rs`). Search attributes that the new version doesn't declare with the same type are dropped, and new ones
 //! get values when the next state ends.
 
+mod frames;
+mod lookup;
 mod names;
 mod position;
+mod runs;
 mod waits;
 
 use std::fmt;
@@ -22,11 +26,11 @@ use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::Header;
 use swirl_model::scope::{BranchResult, Compensation, Fork, ForkOrigin, Merge, Role, Scope};
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{EventId, StateId, StateKind, Workflow};
+use swirl_model::workflow::{EventId, StateId, Workflow};
 
-use crate::apply::apply;
 use crate::definition::Definition;
-use crate::start::version_of;
+use crate::scope::apply::apply;
+use crate::scope::instance::version_of;
 
 use self::names::Names;
 
@@ -64,6 +68,11 @@ impl<'a> Migration<'a> {
         if was != is {
             return misfit(format_args!("'{was}' and '{is}' are different workflows"));
         }
+        if from.workflow.tasks.is_some() != to.workflow.tasks.is_some() {
+            return misfit(format_args!(
+                "only one of the versions is of DSL 1.0: no instance can be moved between them"
+            ));
+        }
         Ok(Migration {
             from,
             to,
@@ -81,15 +90,11 @@ impl<'a> Migration<'a> {
         let found = self.to.workflow.state_by_name(Workflow::ROOT, state);
         if found.is_none() {
             let version = self.version();
-            return misfit(format_args!("state '{state}' does not exist in {version}"));
+            let what = self.word();
+            return misfit(format_args!("{what} '{state}' does not exist in {version}"));
         }
         self.at = found;
         Ok(self)
-    }
-
-    /// The new version's name in sentences.
-    fn version(&self) -> String {
-        version(self.to)
     }
 
     /// The instance's header with the new version.
@@ -142,7 +147,18 @@ impl<'a> Migration<'a> {
         let compensation = scope.compensation.as_ref();
         let mut new = Scope {
             role: self.role(scope.role)?,
+            // Of several tasks that are missing, the outermost is named.
+            frames: self.frames(scope)?,
             cursor: self.cursor(scope)?,
+            params: match self.continues_elsewhere(scope) {
+                true => Vec::new(),
+                false => scope.params.clone(),
+            },
+            extended: scope
+                .extended
+                .as_deref()
+                .map(|task| self.extended(task).map(Box::new))
+                .transpose()?,
             start_events: scope
                 .start_events
                 .iter()
@@ -166,6 +182,7 @@ impl<'a> Migration<'a> {
         let mut commands = Vec::new();
         self.settle_timers(header, &mut new, &mut commands);
         self.settle_waits(header, scope, &mut new, &mut commands)?;
+        self.settle_listens(scope, &new, &mut commands);
         if new.id.is_root() {
             self.settle_attributes(&mut new, &mut commands);
         }
@@ -273,7 +290,9 @@ impl<'a> Migration<'a> {
         let fits = match result {
             BranchResult::Done { merges, .. } => self.from.fits_merges(merges),
             BranchResult::Left { way, .. } => self.from.fits_way(*way),
-            BranchResult::Failed(_) | BranchResult::Terminated { .. } => true,
+            BranchResult::Failed(_) | BranchResult::Lost(_) | BranchResult::Terminated { .. } => {
+                true
+            }
         };
         if !fits {
             return misfit(format_args!("its records don't fit its own version"));
@@ -282,7 +301,7 @@ impl<'a> Migration<'a> {
         match &mut result {
             BranchResult::Done { merges, .. } => *merges = self.merges(merges)?,
             BranchResult::Left { way, .. } => *way = self.way(*way)?,
-            BranchResult::Failed(_) | BranchResult::Terminated { .. } => {}
+            BranchResult::Failed(_) | BranchResult::Lost(_) | BranchResult::Terminated { .. } => {}
         }
         Ok(result)
     }
@@ -335,18 +354,5 @@ impl<'a> Migration<'a> {
             commands.push(Command::Index);
         }
         apply(scope, &Event::Indexed { values, left_out });
-    }
-
-    /// Whether a state has the same kind as in the former version.
-    fn is_same_kind(&self, was: &StateKind, is: &StateKind) -> bool {
-        std::mem::discriminant(was) == std::mem::discriminant(is)
-    }
-}
-
-/// `version 2`, or `the new version` if it has no version.
-fn version(def: &Definition) -> String {
-    match &*def.id.version {
-        "" => "the new version".to_owned(),
-        version => format!("version {version}"),
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use swirl_model::workflow::{
-    Action, ActionKind, Body, EventId, ExprId, ExprSource, FlowId, ListId, OnEvents, PathId,
-    StateId, StateKind, Template, TextPart, Workflow,
+    Action, ActionKind, Body, EventId, ExprId, ExprSource, FlowId, ListId, Listen, OnEvents,
+    PathId, StateId, StateKind, Template, TextPart, Workflow,
 };
 
-use crate::flow::owners;
+use crate::definition::flow::owners;
 
 /// The new numbers by the numbers in the former version. `None`: the part no longer exists.
 pub(super) struct Names {
@@ -30,6 +30,10 @@ fn at<T: Copy>(all: &[Option<T>], index: u32) -> Option<T> {
 impl Names {
     pub fn new(from: &Workflow, to: &Workflow) -> Names {
         let events = from.events.iter().map(|event| {
+            // Events of tasks have no names of their own: they are found with their tasks.
+            if from.tasks.is_some() {
+                return None;
+            }
             let known = |other: &swirl_model::workflow::EventDef| {
                 other.name == event.name && other.produced == event.produced
             };
@@ -50,13 +54,22 @@ impl Names {
         if !from.flows.is_empty() && !to.flows.is_empty() {
             open.push((Workflow::ROOT, Workflow::ROOT));
         }
+        if let (Some(was), Some(is)) = (&from.tasks, &to.tasks) {
+            for extension in &was.extensions {
+                let mut others = is.extensions.iter();
+                if let Some(other) = others.find(|other| other.name == extension.name) {
+                    open.extend(extension.before.zip(other.before));
+                    open.extend(extension.after.zip(other.after));
+                }
+            }
+        }
         while let Some((was, is)) = open.pop() {
             if at(&names.flows, was.0).is_some() {
                 continue;
             }
             names.flows[was.0 as usize] = Some(is);
             for id in &from[was].states {
-                let found = to.state_by_name(is, &from[*id].name);
+                let found = same_state(from, (was, *id), to, is);
                 names.states[id.0 as usize] = found;
                 if let Some(found) = found {
                     names.pair_kinds(from, to, *id, found, &mut open);
@@ -116,6 +129,23 @@ impl Names {
                     }
                 }
             }
+            (StateKind::Do(was), StateKind::Do(is)) => open.push((*was, *is)),
+            (StateKind::For(was), StateKind::For(is)) => open.push((was.body, is.body)),
+            (StateKind::Function(was), StateKind::Function(is)) => open.push((was.body, is.body)),
+            (StateKind::Try(was), StateKind::Try(is)) => {
+                open.push((was.body, is.body));
+                open.extend(was.handler.zip(is.handler));
+            }
+            (StateKind::Listen(was), StateKind::Listen(is)) => {
+                let body = |listen: &Listen| listen.each.as_ref().and_then(|each| each.body);
+                open.extend(body(was).zip(body(is)));
+                if let (Some(was), Some(is)) = (was.source, is.source) {
+                    self.pair_lists(was, is);
+                }
+                for (was, is) in was.filters().zip(is.filters()) {
+                    self.events[was.event.0 as usize] = Some(is.event);
+                }
+            }
             _ => {}
         }
     }
@@ -159,6 +189,20 @@ impl Names {
     pub fn path(&self, id: PathId) -> Option<PathId> {
         at(&self.paths, id.0)
     }
+}
+
+/// The state of the same name. Of several tasks with one name, the one at the same place among them.
+fn same_state(
+    from: &Workflow,
+    (was, id): (FlowId, StateId),
+    to: &Workflow,
+    is: FlowId,
+) -> Option<StateId> {
+    let name = &from[id].name;
+    let own = from[was].states.iter().take_while(|other| **other != id);
+    let nth = own.filter(|other| from[**other].name == *name).count();
+    let mut others = to[is].states.iter().filter(|id| to[**id].name == *name);
+    others.nth(nth).copied()
 }
 
 /// Two versions of a workflow.

@@ -5,180 +5,17 @@ use swirl_model::scope::{
     Role, Scope, Work,
 };
 use swirl_model::workflow::{
-    Action, ActionId, ActionKind, Branch, ListId, Next, Parallel, State, StateId, StateKind, Then,
+    Action, ActionId, ActionKind, ListId, Next, State, StateId, StateKind, Then,
 };
 
 use super::names::name_of;
 use super::{Fits, Migration, Misfit, misfit};
-use crate::finish::next_of;
+use crate::definition::flow::next_of;
 
 impl Migration<'_> {
-    fn named(&self, id: StateId) -> &str {
-        self.from
-            .workflow
-            .states
-            .get(id.0 as usize)
-            .map_or("?", |state| &state.name)
-    }
-
-    pub(super) fn state(&self, id: StateId) -> Fits<StateId> {
-        self.names.state(id).ok_or_else(|| {
-            let (name, version) = (self.named(id), self.version());
-            Misfit(format!("state '{name}' does not exist in {version}"))
-        })
-    }
-
-    /// Finds the state, which must still have the same kind.
-    pub(super) fn state_of_kind(&self, id: StateId) -> Fits<StateId> {
-        let found = self.state(id)?;
-        let (was, is) = (&self.from.workflow[id].kind, &self.to.workflow[found].kind);
-        if self.is_same_kind(was, is) {
-            return Ok(found);
-        }
-        misfit(format_args!(
-            "state '{}' is of type {} there, and of type {} in {}",
-            self.named(id),
-            was.as_str(),
-            is.as_str(),
-            self.version()
-        ))
-    }
-
-    fn place_of_list(&self, list: ListId) -> String {
-        let owner = self.names.owner(list);
-        owner.map_or_else(String::new, |id| format!("state '{}'", self.named(id)))
-    }
-
-    pub(super) fn list(&self, id: ListId) -> Fits<ListId> {
-        let Some(found) = self.names.list(id) else {
-            if let Some(owner) = self.names.owner(id) {
-                self.state_of_kind(owner)?;
-            }
-            return misfit(format_args!(
-                "{} has other branches or events in {}: the actions that the instance is at are not among theirs",
-                self.place_of_list(id),
-                self.version()
-            ));
-        };
-        Ok(found)
-    }
-
-    fn names_in(&self, list: ListId) -> Vec<String> {
-        let workflow = &self.from.workflow;
-        let actions = workflow[list].actions.iter();
-        actions
-            .map(|id| name_of(workflow, &workflow[*id]))
-            .collect()
-    }
-
-    fn names_in_new(&self, list: ListId) -> Vec<String> {
-        let workflow = &self.to.workflow;
-        let actions = workflow[list].actions.iter();
-        actions
-            .map(|id| name_of(workflow, &workflow[*id]))
-            .collect()
-    }
-
-    /// Finds an action by name. The second action with a name maps to the second one with that name in the new version.
-    pub(super) fn action(&self, list: ListId, index: u16) -> Fits<(ListId, u16)> {
-        let found = self.list(list)?;
-        let (was, is) = (self.names_in(list), self.names_in_new(found));
-        let Some(name) = was.get(usize::from(index)) else {
-            return misfit(format_args!(
-                "{} has no such action",
-                self.place_of_list(list)
-            ));
-        };
-        let before = was[..usize::from(index)].iter();
-        let nth = before.filter(|other| *other == name).count();
-        let mut places = is.iter().enumerate().filter(|(_, other)| *other == name);
-        match places.nth(nth) {
-            Some((place, _)) => Ok((found, place as u16)),
-            None => misfit(format_args!(
-                "{} has no action '{name}' in {}",
-                self.place_of_list(list),
-                self.version()
-            )),
-        }
-    }
-
-    /// Parallel actions are numbered by position.
-    pub(super) fn same_actions(&self, list: ListId) -> Fits<()> {
-        let found = self.list(list)?;
-        if self.names_in(list) == self.names_in_new(found) {
-            return Ok(());
-        }
-        misfit(format_args!(
-            "the parallel actions of {} are others in {}",
-            self.place_of_list(list),
-            self.version()
-        ))
-    }
-
-    /// Branches are numbered by position among those that the state waits for.
-    pub(super) fn same_branches(&self, id: StateId) -> Fits<()> {
-        let found = self.state_of_kind(id)?;
-        let (StateKind::Parallel(was), StateKind::Parallel(is)) =
-            (&self.from.workflow[id].kind, &self.to.workflow[found].kind)
-        else {
-            return Ok(());
-        };
-        let names = |parallel: &Parallel| {
-            let awaited = parallel.branches.iter().filter(|branch| branch.awaited);
-            awaited
-                .map(|branch| branch.name.clone())
-                .collect::<Vec<_>>()
-        };
-        if names(was) == names(is) {
-            return Ok(());
-        }
-        misfit(format_args!(
-            "parallel state '{}' has other branches in {}",
-            self.named(id),
-            self.version()
-        ))
-    }
-
-    pub(super) fn entry(&self, id: StateId, entry: u16) -> Fits<u16> {
-        self.names
-            .entry(id, entry)
-            .ok_or_else(|| self.other_events(id))
-    }
-
-    pub(super) fn other_events(&self, id: StateId) -> Misfit {
-        let (name, version) = (self.named(id), self.version());
-        Misfit(format!(
-            "state '{name}' waits for other events in {version}"
-        ))
-    }
-
-    /// A branch that its state doesn't wait for.
-    pub(super) fn apart(&self, id: StateId, index: u32) -> Fits<u32> {
-        let found = self.state_of_kind(id)?;
-        let (StateKind::Parallel(was), StateKind::Parallel(is)) =
-            (&self.from.workflow[id].kind, &self.to.workflow[found].kind)
-        else {
-            return Ok(index);
-        };
-        let branch = was.branches.get(index as usize);
-        let same = |other: &Branch| {
-            !other.awaited && branch.is_some_and(|branch| branch.name == other.name)
-        };
-        match is.branches.iter().position(same) {
-            Some(place) => Ok(place as u32),
-            None => misfit(format_args!(
-                "parallel state '{}' has other branches in {}",
-                self.named(id),
-                self.version()
-            )),
-        }
-    }
-
     pub(super) fn cursor(&self, scope: &Scope) -> Fits<Cursor> {
         if let Some(at) = self.at
-            && scope.id.is_root()
-            && scope.fault.is_some()
-            && has_no_branches(scope)
+            && self.continues_elsewhere(scope)
         {
             let is = &self.to.workflow[at];
             return Ok(Cursor::At(Position {
@@ -188,12 +25,18 @@ impl Migration<'_> {
                 work: Work::Begin,
                 events: None,
                 attempts: Vec::new(),
+                task: None,
             }));
         }
         Ok(match &scope.cursor {
             Cursor::At(position) => Cursor::At(self.position(scope.role, position)?),
             other => other.clone(),
         })
+    }
+
+    /// Whether the scope continues at another state, without anything that it has begun.
+    pub(super) fn continues_elsewhere(&self, scope: &Scope) -> bool {
+        self.at.is_some() && scope.id.is_root() && scope.fault.is_some() && has_no_branches(scope)
     }
 
     fn position(&self, role: Role, position: &Position) -> Fits<Position> {
@@ -227,7 +70,8 @@ impl Migration<'_> {
         };
         // The former version had nothing to do before the state's work, but the new one may.
         let entered = match states {
-            Some((was, is)) if begins && !has_entry(was) => !has_entry(is),
+            // Whether a task has been entered doesn't depend on what it has to do then.
+            Some((was, is)) if begins && was.task.is_none() && !has_entry(was) => !has_entry(is),
             _ => position.entered,
         };
         Ok(Position {
@@ -242,6 +86,10 @@ impl Migration<'_> {
                 .filter(|retried| states.is_none_or(|(_, is)| has_rule(is, retried)))
                 .cloned()
                 .collect(),
+            task: match (&position.task, position.state.zip(state)) {
+                (Some(run), Some((was, is))) => Some(Box::new(self.task_run(was, is, run)?)),
+                _ => None,
+            },
         })
     }
 
@@ -389,7 +237,7 @@ impl Migration<'_> {
             | Exit::Condition(id, _)
             | Exit::EventCondition(id, _)
             | Exit::Default(id)
-            | Exit::Entry(id, _) => format!("state '{}'", self.named(id)),
+            | Exit::Entry(id, _) => format!("{} '{}'", self.word(), self.named(id)),
             Exit::Action(id, _) => {
                 let action = &self.from.workflow[id];
                 format!("action '{}'", name_of(&self.from.workflow, action))
@@ -409,7 +257,10 @@ impl Migration<'_> {
             Exit::Default(id) => Some(Exit::Default(self.state_of_kind(id)?)),
             Exit::Handler(id, index) => {
                 let found = self.state(id)?;
-                let is_there = usize::from(index) < to[found].on_errors.len();
+                let is_there = match to[found].kind {
+                    StateKind::Try(_) => true,
+                    _ => usize::from(index) < to[found].on_errors.len(),
+                };
                 is_there.then_some(Exit::Handler(found, index))
             }
             Exit::Entry(id, entry) => {

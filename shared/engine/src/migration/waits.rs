@@ -15,24 +15,14 @@ use swirl_model::workflow::{
 
 use super::names::{Pair, name_of};
 use super::{Fits, Migration, Misfit, misfit};
-use crate::apply::apply;
-use crate::env::Env;
-use crate::eval::View;
-use crate::states::{missing_slots, slots_of};
-use crate::waits::slots_at_start;
+use crate::parts::waits::missing_slots;
+use crate::parts::waits::slots_at_start;
+use crate::parts::waits::slots_of;
+use crate::scope::apply::apply;
+use crate::scope::env::Env;
+use crate::scope::eval::{View, uses_secrets};
 
 impl Migration<'_> {
-    pub(super) fn event(&self, id: EventId) -> Fits<EventId> {
-        self.names.event(id).ok_or_else(|| {
-            let events = &self.from.workflow.events;
-            let name = events.get(id.0 as usize).map_or("?", |event| &event.name);
-            Misfit(format!(
-                "event '{name}' does not exist in {}",
-                self.version()
-            ))
-        })
-    }
-
     /// Ends the timers that the new version lacks. `scope` is already at its new position.
     pub(super) fn settle_timers(
         &self,
@@ -60,6 +50,7 @@ impl Migration<'_> {
             .and_then(|position| action_at(workflow, position));
         match timer.kind {
             TimerKind::Workflow => workflow.timeout.is_some() || header.timeout.is_some(),
+            TimerKind::Task => self.has_task_timer(scope, timer),
             TimerKind::State => state.is_some_and(|state| state.timeout.is_some()),
             TimerKind::Branch => match scope.role {
                 Role::Branch { state, index } => {
@@ -143,7 +134,34 @@ impl Migration<'_> {
         Ok(())
     }
 
-    fn pair(&self) -> Pair<'_> {
+    /// Whether the task whose timer it is has such a timeout.
+    fn has_task_timer(&self, scope: &Scope, timer: &Timer) -> bool {
+        let workflow = &self.to.workflow;
+        let own = scope.position();
+        let own = own.and_then(|position| Some((position.state?, position.task.as_deref()?)));
+        let around = scope.frames.iter().map(|frame| (frame.state, &*frame.task));
+        let mut tasks = around.chain(own);
+        let mut attempts = scope.frames.iter().filter(|frame| {
+            let attempt = frame.attempt.as_ref();
+            attempt.is_some_and(|attempt| attempt.timer == timer.seq)
+        });
+        match (
+            tasks.find(|(_, run)| run.timer == timer.seq),
+            attempts.next(),
+        ) {
+            (Some((state, _)), _) => workflow[state].timeout.is_some(),
+            (None, Some(frame)) => match &workflow[frame.state].kind {
+                StateKind::Try(attempt) => {
+                    let retry = attempt.retry.as_ref();
+                    retry.is_some_and(|retry| retry.attempt.is_some())
+                }
+                _ => false,
+            },
+            (None, None) => true,
+        }
+    }
+
+    pub(super) fn pair(&self) -> Pair<'_> {
         Pair {
             from: &self.from.workflow,
             to: &self.to.workflow,
@@ -152,7 +170,7 @@ impl Migration<'_> {
 
     /// The same wait with the new numbers of its events, or `None` if one of the events no longer exists or has
     /// changed.
-    fn renumbered(&self, wait: &Subscription) -> Option<Vec<Slot>> {
+    pub(super) fn renumbered(&self, wait: &Subscription) -> Option<Vec<Slot>> {
         let slots = wait.slots.iter().map(|slot| {
             let filters = slot.filters.iter().map(|filter| {
                 let def = self.names.event(filter.def)?;
@@ -292,6 +310,7 @@ impl Migration<'_> {
             header,
             params: &scope.params,
             last_error: scope.last_error.as_ref(),
+            task: Default::default(),
             error: None,
         };
         let fails = |error: WorkflowError| {
@@ -306,10 +325,10 @@ impl Migration<'_> {
 
     fn reads_secrets(&self, template: &Template) -> bool {
         let reads =
-            |id: swirl_model::workflow::ExprId| self.to.programs[id.0 as usize].uses_var("SECRETS");
+            |id: swirl_model::workflow::ExprId| uses_secrets(&self.to.programs[id.0 as usize]);
         match template {
             Template::Literal(_) => false,
-            Template::Expression(id) => reads(*id),
+            Template::Expression(id) | Template::Loose(id, _) => reads(*id),
             Template::Text(parts) => parts.iter().any(|part| match part {
                 TextPart::Text(_) => false,
                 TextPart::Expression(id) => reads(*id),

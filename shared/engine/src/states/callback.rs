@@ -1,41 +1,31 @@
 //! Callback state (0.8, "Callback State"): an action, then the event that answers it.
 
 use swirl_model::CloudEvent;
-use swirl_model::event::Slot;
-use swirl_model::scope::{Exit, TimerKind, Work};
-use swirl_model::workflow::{Callback, StateId};
+use swirl_model::workflow::{Callback, EventId};
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::{Next, Step};
 
-impl Ctx<'_> {
-    pub(super) fn begin_callback(&mut self, callback: &Callback) -> Step {
-        self.begin_list(callback.actions)
+impl Kind for Callback {
+    fn begin(&self, _: &mut At<'_, '_>) -> Step {
+        Ok(Next::List(self.actions))
     }
 
     /// The action is done: waits for the event.
-    pub(crate) fn callback_acted(&mut self, callback: &Callback) -> Step {
-        let filter = self.event_match(callback.event)?;
-        self.subscribe(vec![Slot {
-            slot: 0,
-            filters: filter.into_iter().collect(),
-        }]);
-        if let Some(timeout) = &callback.timeout {
-            self.arm(TimerKind::Event, timeout)?;
-        }
-        self.work(Work::Events);
-        Ok(())
+    fn listed(&self, at: &mut At<'_, '_>) -> Step {
+        let filter = at.event_match(self.event)?;
+        at.wait(filter.into_iter().collect(), self.timeout.as_ref())
     }
 
-    pub(crate) fn callback_event(
-        &mut self,
-        id: StateId,
-        callback: &Callback,
-        event: &CloudEvent,
-    ) -> Step {
-        if let Err(error) = self.merge_event(&callback.filter, callback.event, event) {
-            self.keep_event(callback.event, event);
-            return Err(error);
+    fn arrived(&self, at: &mut At<'_, '_>, _: EventId, event: CloudEvent) -> Step {
+        at.take_event(&self.filter, self.event, &event)?;
+        at.done()
+    }
+
+    fn resume(&self, at: &mut At<'_, '_>) -> Step {
+        match at.kept_event() {
+            Some((def, event)) => self.arrived(at, def, event),
+            None => self.listed(at),
         }
-        self.finish(Exit::State(id))
     }
 }

@@ -1,10 +1,12 @@
 //! ForEach state (0.8, "ForEach State"; docs/language.md#decision-34 and #decision-58): one iteration for each element.
 
-use swirl_model::scope::{BranchResult, Exit, ForkOrigin, ForkRun, TimerKind, Work};
-use swirl_model::workflow::{Body, Foreach, IterationMode, StateId, StateKind};
+use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, TimerKind};
+use swirl_model::workflow::{Body, Foreach, IterationMode, Workflow};
 use swirl_model::{Data, WorkflowError, error::names};
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::next::Branches;
+use crate::scope::{Check, Next, Step};
 
 /// The order and pace of the iterations.
 struct Pace {
@@ -25,131 +27,55 @@ impl Pace {
     }
 }
 
-impl Ctx<'_> {
-    pub(super) fn begin_foreach(&mut self, id: StateId, foreach: &Foreach) -> Step {
-        let items = self
-            .view()
-            .eval(foreach.input, &self.scope.data)?
-            .unwrap_or_default();
+impl Kind for Foreach {
+    fn begin(&self, at: &mut At<'_, '_>) -> Step {
+        let items = at.view().collection(self.input, at.data())?;
         let Some(total) = items.as_array().map(|items| items.len() as u32) else {
             let message = format!(
                 "inputCollection '{}' gave {} instead of an array",
-                self.def.workflow[foreach.input].text,
+                at.workflow()[self.input].text,
                 items.kind()
             );
             return Err(WorkflowError::new(names::COLLECTION_NOT_ARRAY, message));
         };
-        let pace = self.pace(foreach, total)?;
+        let pace = pace(self, at, total)?;
         if total == 0 {
-            self.collect(foreach, Vec::new())?;
-            return self.finish(Exit::State(id));
+            collect(self, at, Vec::new())?;
+            return at.done();
         }
-        self.fork(
-            ForkOrigin::Foreach(id),
-            Some(items),
+        let pauses = pace.staggered && total.min(pace.at_once) > 1;
+        Ok(Next::Fork(Branches {
+            origin: ForkOrigin::Foreach(at.id),
+            items: Some(items),
             total,
-            pace.first.min(total),
-            pace.look.min(total),
-        )?;
-        if pace.staggered && total.min(pace.at_once) > 1 {
-            self.pause_iterations(foreach)?;
-        }
-        Ok(())
+            open: pace.first.min(total),
+            needed: pace.look.min(total),
+            pause: self.pause.filter(|_| pauses),
+        }))
     }
 
-    /// Computes the number of iterations that begin, and the count at which the next ones are considered.
-    fn pace(&self, foreach: &Foreach, total: u32) -> Result<Pace, WorkflowError> {
-        let data = &self.scope.data;
-        let plain = |first, look| Pace {
-            first,
-            look,
-            at_once: first,
-            staggered: false,
-        };
-        let staggered = |at_once| Pace {
-            first: 1,
-            look: 1,
-            at_once,
-            staggered: true,
-        };
-        Ok(match &foreach.mode {
-            IterationMode::Sequential => plain(1, 1),
-            IterationMode::Parallel if foreach.pause.is_some() => staggered(total),
-            IterationMode::Parallel => plain(total, total),
-            IterationMode::Batches(count) => {
-                let size = self.view().count(*count, data, "batchSize", 2)?;
-                plain(size, size)
-            }
-            IterationMode::Window(count) => {
-                let size = match self.view().count(*count, data, "max", 0)? {
-                    0 => total,
-                    size => size,
-                };
-                match (&foreach.pause, size < total) {
-                    (Some(_), _) => staggered(size),
-                    (None, true) => plain(size, 1),
-                    (None, false) => plain(total, total),
-                }
-            }
-        })
-    }
-
-    fn pause_iterations(&mut self, foreach: &Foreach) -> Step {
-        match &foreach.pause {
-            Some(pause) => self.arm(TimerKind::Pause, pause),
-            None => Ok(()),
-        }
-    }
-
-    /// The pause between iterations has ended.
-    pub(crate) fn paused(&mut self) -> Step {
-        let def = self.def.clone();
-        let (Some((id, _)), Some(position)) = (self.state(), self.scope.position()) else {
-            return Ok(());
-        };
-        let (StateKind::Foreach(foreach), Work::Fork(run)) =
-            (&def.workflow[id].kind, &position.work)
-        else {
-            return Ok(());
-        };
-        let run = run.clone();
-        let pace = self.pace(foreach, run.total)?;
+    fn paused(&self, at: &mut At<'_, '_>, run: &ForkRun) -> Step {
+        let pace = pace(self, at, run.total)?;
         if !pace.staggered {
-            return self.go_on_iterating(foreach, &run, run.needed, &pace);
+            return go_on(self, at, run, run.needed, &pace);
         }
         // At least this many are done: one less than the count at which the next ones are considered.
         let done = run.needed.saturating_sub(1);
         if !pace.has_room(run.open, done, run.total) {
-            return Ok(());
+            return Ok(Next::Block);
         }
         let open = run.open + 1;
-        self.extend_fork(&run, open, run.needed);
+        at.extend_fork(run, open, run.needed);
         // The pause before the next iteration begins when there is room for it.
         if pace.has_room(open, done, run.total) {
-            return self.pause_iterations(foreach);
+            return pause(self, at);
         }
-        Ok(())
+        Ok(Next::Block)
     }
 
-    fn go_on_iterating(
-        &mut self,
-        foreach: &Foreach,
-        run: &ForkRun,
-        done: u32,
-        pace: &Pace,
-    ) -> Step {
-        let (open, needed) = match &foreach.mode {
-            IterationMode::Window(_) => (done + pace.at_once, done + 1),
-            _ => (done + pace.first, done + pace.look),
-        };
-        self.extend_fork(run, open.min(run.total), needed.min(run.total));
-        Ok(())
-    }
-
-    pub(crate) fn foreach_done(
-        &mut self,
-        id: StateId,
-        foreach: &Foreach,
+    fn joined(
+        &self,
+        at: &mut At<'_, '_>,
         run: &ForkRun,
         results: Vec<(u32, BranchResult)>,
     ) -> Step {
@@ -160,63 +86,116 @@ impl Ctx<'_> {
             results.len() as u32
         };
         if done < run.total {
-            let pace = self.pace(foreach, run.total)?;
+            let pace = pace(self, at, run.total)?;
             if pace.staggered {
-                self.extend_fork(run, run.open, (done + 1).min(run.total));
-                let waits = self.is_armed(TimerKind::Pause);
+                at.extend_fork(run, run.open, (done + 1).min(run.total));
+                let waits = at.is_armed(TimerKind::Pause);
                 if !waits && pace.has_room(run.open, done, run.total) {
-                    return self.pause_iterations(foreach);
+                    return pause(self, at);
                 }
-                return Ok(());
+                return Ok(Next::Block);
             }
-            if foreach.pause.is_some() && !matches!(foreach.mode, IterationMode::Parallel) {
-                return self.pause_iterations(foreach);
+            if self.pause.is_some() && !matches!(self.mode, IterationMode::Parallel) {
+                return pause(self, at);
             }
-            return self.go_on_iterating(foreach, run, done, &pace);
+            return go_on(self, at, run, done, &pace);
         }
-        self.disarm(|kind| kind == TimerKind::Pause);
+        at.disarm(|kind| kind == TimerKind::Pause);
         // A result has the same position as its input. An iteration without a result gives null, unless its results
         // aren't used (docs/language.md#decision-87).
-        let gives = self.gives_results(foreach.body);
+        let gives = gives_results(at.workflow(), self.body);
         let collected = results.into_iter().filter_map(|(_, result)| match result {
             BranchResult::Done { result, .. } => result.or_else(|| gives.then(Data::default)),
             _ => None,
         });
-        self.collect(foreach, collected.collect())?;
-        self.close_fork();
-        self.finish(Exit::State(id))
+        collect(self, at, collected.collect())?;
+        at.close_fork();
+        at.done()
     }
+}
 
-    fn gives_results(&self, body: Body) -> bool {
-        let Body::Actions(list) = body else {
-            return true;
-        };
-        let mut actions = self.def.workflow[list].actions.iter();
-        actions.any(|id| {
-            let action = &self.def.workflow[*id];
-            // An action that nothing waits for has no result, so `ignore` on it means nothing.
-            !action.results.ignore || action.kind.is_detached()
-        })
-    }
-
-    /// Appends the iterations' results to the output collection, and creates the collection if it is missing.
-    fn collect(&mut self, foreach: &Foreach, results: Vec<Data>) -> Step {
-        let Some(path) = foreach.output else {
-            return Ok(());
-        };
-        let view = self.view();
-        let old = view.get(path, &self.scope.data)?;
-        let mut items: Vec<Data> = match old.as_array() {
-            Some(items) => items.iter().cloned().map(Data).collect(),
-            None if old.is_null() => Vec::new(),
-            None => {
-                let text = &self.def.workflow[path].text;
-                let message = format!("outputCollection '{text}' is {} already", old.kind());
-                return Err(WorkflowError::new(names::MERGE_TYPE_MISMATCH, message));
+/// Computes the number of iterations that begin, and the count at which the next ones are considered.
+fn pace(foreach: &Foreach, at: &At<'_, '_>, total: u32) -> Result<Pace, WorkflowError> {
+    let data = at.data();
+    let plain = |first, look| Pace {
+        first,
+        look,
+        at_once: first,
+        staggered: false,
+    };
+    let staggered = |at_once| Pace {
+        first: 1,
+        look: 1,
+        at_once,
+        staggered: true,
+    };
+    Ok(match &foreach.mode {
+        IterationMode::Sequential => plain(1, 1),
+        IterationMode::Parallel if foreach.pause.is_some() => staggered(total),
+        IterationMode::Parallel => plain(total, total),
+        IterationMode::Batches(count) => {
+            let size = at.view().count(*count, data, "batchSize", 2)?;
+            plain(size, size)
+        }
+        IterationMode::Window(count) => {
+            let size = match at.view().count(*count, data, "max", 0)? {
+                0 => total,
+                size => size,
+            };
+            match (&foreach.pause, size < total) {
+                (Some(_), _) => staggered(size),
+                (None, true) => plain(size, 1),
+                (None, false) => plain(total, total),
             }
-        };
-        items.extend(results);
-        let data = view.set(path, &self.scope.data, Data::array(items))?;
-        self.put_data(data)
+        }
+    })
+}
+
+fn pause(foreach: &Foreach, at: &mut At<'_, '_>) -> Step {
+    if let Some(pause) = &foreach.pause {
+        at.arm(TimerKind::Pause, pause)?;
     }
+    Ok(Next::Block)
+}
+
+fn go_on(foreach: &Foreach, at: &mut At<'_, '_>, run: &ForkRun, done: u32, pace: &Pace) -> Step {
+    let (open, needed) = match &foreach.mode {
+        IterationMode::Window(_) => (done + pace.at_once, done + 1),
+        _ => (done + pace.first, done + pace.look),
+    };
+    at.extend_fork(run, open.min(run.total), needed.min(run.total));
+    Ok(Next::Block)
+}
+
+fn gives_results(workflow: &Workflow, body: Body) -> bool {
+    let Body::Actions(list) = body else {
+        return true;
+    };
+    let mut actions = workflow[list].actions.iter();
+    actions.any(|id| {
+        let action = &workflow[*id];
+        // An action that nothing waits for has no result, so `ignore` on it means nothing.
+        !action.results.ignore || action.kind.is_detached()
+    })
+}
+
+/// Appends the iterations' results to the output collection, and creates the collection if it is missing.
+fn collect(foreach: &Foreach, at: &mut At<'_, '_>, results: Vec<Data>) -> Check {
+    let Some(path) = foreach.output else {
+        return Ok(());
+    };
+    let view = at.view();
+    let old = view.get(path, at.data())?;
+    let mut items: Vec<Data> = match old.as_array() {
+        Some(items) => items.iter().cloned().map(Data).collect(),
+        None if old.is_null() => Vec::new(),
+        None => {
+            let text = &at.workflow()[path].text;
+            let message = format!("outputCollection '{text}' is {} already", old.kind());
+            return Err(WorkflowError::new(names::MERGE_TYPE_MISMATCH, message));
+        }
+    };
+    items.extend(results);
+    let data = view.set(path, at.data(), Data::array(items))?;
+    at.put_data(data)
 }

@@ -1,17 +1,16 @@
 //! Inject state (0.8, "Inject State"): static data, merged into the state data.
 
 use swirl_model::Data;
-use swirl_model::scope::Exit;
-use swirl_model::workflow::StateId;
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::Step;
 
-impl Ctx<'_> {
-    pub(super) fn begin_inject(&mut self, id: StateId, data: &Data) -> Step {
+impl Kind for Data {
+    fn begin(&self, at: &mut At<'_, '_>) -> Step {
         // An inject state that only filters has no data.
-        if !data.is_null() {
-            self.merge_into_data(None, data)?;
+        if !self.is_null() {
+            at.merge(None, self)?;
         }
-        self.finish(Exit::State(id))
+        at.done()
     }
 }

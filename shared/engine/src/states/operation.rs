@@ -1,11 +1,19 @@
 //! Operation state (0.8, "Operation State"): actions, in sequence or in parallel.
 
-use swirl_model::workflow::ListId;
+use swirl_model::CloudEvent;
+use swirl_model::workflow::{EventId, ListId};
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::{Next, Step};
 
-impl Ctx<'_> {
-    pub(super) fn begin_operation(&mut self, list: ListId) -> Step {
-        self.begin_list(list)
+impl Kind for ListId {
+    fn begin(&self, _: &mut At<'_, '_>) -> Step {
+        Ok(Next::List(*self))
+    }
+
+    /// It ends the repetition of an action.
+    fn arrived(&self, at: &mut At<'_, '_>, _: EventId, _: CloudEvent) -> Step {
+        at.stop_repeating();
+        Ok(Next::Block)
     }
 }

@@ -1,87 +1,173 @@
 //! Parallel state (0.8, "Parallel State"): branches, each with its own copy of the state data.
 
-use swirl_model::scope::{BranchResult, Exit, ForkOrigin, ForkRun};
-use swirl_model::workflow::{Body, Parallel, StateId};
+use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, Work};
+use swirl_model::workflow::{Body, Parallel};
 use swirl_model::{Data, WorkflowError, error::names};
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::next::Branches;
+use crate::scope::{Check, Next, Step};
 
-impl Ctx<'_> {
-    pub(super) fn begin_parallel(&mut self, id: StateId, parallel: &Parallel) -> Step {
-        let awaited = parallel.branches.iter().filter(|branch| branch.awaited);
-        let total = awaited.count() as u32;
-        let needed = match parallel.at_least {
-            Some(count) => self
-                .view()
-                .count(count, &self.scope.data, "numCompleted", 1)?,
+impl Kind for Parallel {
+    fn begin(&self, at: &mut At<'_, '_>) -> Step {
+        let total = self.branches.iter().filter(|branch| branch.awaited).count() as u32;
+        let needed = match self.at_least {
+            Some(count) => at.view().count(count, at.data(), "numCompleted", 1)?,
             None => total,
         };
         if needed > total {
             let message = format!("numCompleted is {needed}, and there are {total} branches");
             return Err(WorkflowError::new(names::INVALID_VALUE, message));
         }
-        for (index, branch) in parallel.branches.iter().enumerate() {
+        for (index, branch) in self.branches.iter().enumerate() {
             if !branch.awaited {
-                self.check_fork(None)?;
-                self.fork_apart(id, index as u32);
+                at.check_fork()?;
+                at.fork_apart(index as u32);
             }
         }
         if total > 0 {
-            return self.fork(ForkOrigin::Parallel(id), None, total, total, needed);
+            return Ok(Next::Fork(Branches {
+                origin: ForkOrigin::Parallel(at.id),
+                items: None,
+                total,
+                open: total,
+                needed,
+                pause: None,
+            }));
+        }
+        if self.race {
+            // Without branches nobody wins.
+            at.put_data(Data::NULL)?;
+            return at.done();
         }
         // Branches that nothing waits for begin before this scope continues.
-        self.pause = true;
-        self.merge_branches(parallel, Vec::new())?;
-        self.finish(Exit::State(id))
+        at.pause();
+        merge(self, at, Vec::new())?;
+        at.done()
     }
 
-    /// Enough branches are done: merges their results, in the order of the branches.
-    pub(crate) fn parallel_done(
-        &mut self,
-        id: StateId,
-        parallel: &Parallel,
+    /// Merges the results of enough branches, in the order of the branches.
+    fn joined(
+        &self,
+        at: &mut At<'_, '_>,
         run: &ForkRun,
         results: Vec<(u32, BranchResult)>,
     ) -> Step {
-        let done = results.into_iter().take(run.needed as usize);
-        let before = self.scope.data.clone();
-        // Merges all results or none, because a retry finds the branches as they ended.
-        if let Err(error) = self.merge_branches(parallel, done.collect()) {
-            self.set_data(before);
-            return Err(error);
+        if self.race {
+            return race(at, run, results);
         }
-        self.close_fork();
-        self.finish(Exit::State(id))
+        let contexts = contexts_of(&results);
+        let done = results.into_iter().take(run.needed as usize).collect();
+        at.all_or_nothing(|at| merge(self, at, done))?;
+        merge_contexts(at, contexts);
+        at.close_fork();
+        at.done()
     }
+}
 
-    fn merge_branches(&mut self, parallel: &Parallel, done: Vec<(u32, BranchResult)>) -> Step {
-        if parallel.collect {
-            let outputs = done.into_iter().map(|(_, result)| match result {
-                BranchResult::Done { result, .. } => result.unwrap_or_default(),
-                _ => Data::NULL,
-            });
-            let outputs = Data::array(outputs.collect());
-            let data = match parallel.collect_to {
-                Some(path) => self.view().set(path, &self.scope.data, outputs)?,
-                None => outputs,
-            };
-            self.put_data(data)?;
-            return Ok(());
-        }
-        for (index, result) in done {
-            let BranchResult::Done { merges, result, .. } = result else {
-                continue;
-            };
-            match parallel.awaited(index).map(|branch| branch.body) {
-                // A branch with its own states returns its output (docs/language.md#decision-53).
-                Some(Body::Flow(_)) => {
-                    if let Some(output) = result.filter(|output| !output.is_null()) {
-                        self.merge_into_data(None, &output)?;
-                    }
+/// The first branch that completes has won. If none is left that could, the first error is the state's: the first in time,
+/// of those at the same time the first in the document.
+fn race(at: &mut At<'_, '_>, run: &ForkRun, results: Vec<(u32, BranchResult)>) -> Step {
+    let reported = results.len() as u32;
+    let lost = |(index, result): &(u32, BranchResult)| {
+        matches!(result, BranchResult::Lost(_)).then_some(*index)
+    };
+    let first = run.lost.or_else(|| results.iter().find_map(lost));
+    let mut lost = None;
+    for (index, result) in results {
+        match result {
+            BranchResult::Done {
+                result, context, ..
+            } => {
+                at.put_data(result.unwrap_or_default())?;
+                if let Some(context) = context {
+                    at.put_context(context);
                 }
-                _ => self.replay(merges)?,
+                at.close_fork();
+                return at.done();
+            }
+            BranchResult::Lost(error) if Some(index) == first => lost = Some(error),
+            _ => {}
+        }
+    }
+    match lost {
+        Some(error) if reported >= run.total => {
+            at.close_fork();
+            at.work(Work::Begin);
+            Err(error)
+        }
+        _ => {
+            let run = ForkRun {
+                lost: first,
+                ..run.clone()
+            };
+            at.extend_fork(&run, run.open, reported + 1);
+            Ok(Next::Block)
+        }
+    }
+}
+
+fn contexts_of(results: &[(u32, BranchResult)]) -> Vec<Data> {
+    let contexts = results.iter().filter_map(|(_, result)| match result {
+        BranchResult::Done { context, .. } => context.clone(),
+        _ => None,
+    });
+    contexts.collect()
+}
+
+/// Takes over the members of the context that a branch has changed or removed, in the order of the branches. A context that
+/// is not an object is taken over as a whole.
+fn merge_contexts(at: &mut At<'_, '_>, contexts: Vec<Data>) {
+    let before = at.context();
+    let mut after = before.clone();
+    for context in contexts {
+        let (Some(had), Some(has)) = (before.as_object(), context.as_object()) else {
+            if context != before {
+                after = context;
+            }
+            continue;
+        };
+        for (key, value) in has.iter() {
+            let (key, value) = (Data(key.clone()).to_text(), Data(value.clone()));
+            if before.get(&key).as_ref() != Some(&value) {
+                after.set(&key, value);
             }
         }
-        Ok(())
+        for (key, _) in had.iter().filter(|(key, _)| !has.contains_key(*key)) {
+            after.remove(&Data(key.clone()).to_text());
+        }
     }
+    if after != before {
+        at.put_context(after);
+    }
+}
+
+fn merge(parallel: &Parallel, at: &mut At<'_, '_>, done: Vec<(u32, BranchResult)>) -> Check {
+    if parallel.collect {
+        let outputs = done.into_iter().map(|(_, result)| match result {
+            BranchResult::Done { result, .. } => result.unwrap_or_default(),
+            _ => Data::NULL,
+        });
+        let outputs = Data::array(outputs.collect());
+        let data = match parallel.collect_to {
+            Some(path) => at.view().set(path, at.data(), outputs)?,
+            None => outputs,
+        };
+        return at.put_data(data);
+    }
+    for (index, result) in done {
+        let BranchResult::Done { merges, result, .. } = result else {
+            continue;
+        };
+        match parallel.awaited(index).map(|branch| branch.body) {
+            // A branch with its own states returns its output (docs/language.md#decision-53).
+            Some(Body::Flow(_)) => {
+                if let Some(output) = result.filter(|output| !output.is_null()) {
+                    at.merge(None, &output)?;
+                }
+            }
+            _ => at.replay(merges)?,
+        }
+    }
+    Ok(())
 }

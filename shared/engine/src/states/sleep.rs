@@ -3,12 +3,13 @@
 use swirl_model::scope::{TimerKind, Work};
 use swirl_model::workflow::Period;
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::{Next, Step};
 
-impl Ctx<'_> {
-    pub(super) fn begin_sleep(&mut self, duration: &Period) -> Step {
-        self.arm(TimerKind::Sleep, duration)?;
-        self.work(Work::Sleep);
-        Ok(())
+impl Kind for Period {
+    fn begin(&self, at: &mut At<'_, '_>) -> Step {
+        at.arm(TimerKind::Sleep, self)?;
+        at.work(Work::Sleep);
+        Ok(Next::Block)
     }
 }

@@ -3,19 +3,20 @@
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
 use swirl_model::scope::Exit;
-use swirl_model::workflow::{StateId, Switch};
+use swirl_model::workflow::Switch;
 
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::{Next, Step};
 
-impl Ctx<'_> {
-    pub(super) fn begin_switch(&mut self, id: StateId, switch: &Switch) -> Step {
-        for (index, condition) in switch.conditions.iter().enumerate() {
-            if self.view().test(&condition.test, &self.scope.data)? {
-                return self.finish(Exit::Condition(id, index as u16));
+impl Kind for Switch {
+    fn begin(&self, at: &mut At<'_, '_>) -> Step {
+        for (index, condition) in self.conditions.iter().enumerate() {
+            if at.view().test(&condition.test, at.data())? {
+                return Ok(Next::Finish(Exit::Condition(at.id, index as u16)));
             }
         }
-        match switch.default {
-            Some(_) => self.finish(Exit::Default(id)),
+        match self.default {
+            Some(_) => Ok(Next::Finish(Exit::Default(at.id))),
             None => Err(no_match()),
         }
     }

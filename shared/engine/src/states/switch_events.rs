@@ -1,48 +1,45 @@
 //! Switch state over events (0.8, "Switch State: Event Conditions"): the first event decides.
 
 use swirl_model::CloudEvent;
-use swirl_model::event::Slot;
-use swirl_model::scope::{Exit, TimerKind, Work};
-use swirl_model::workflow::{EventId, StateId, SwitchEvents};
+use swirl_model::scope::{Exit, Work};
+use swirl_model::workflow::{EventId, SwitchEvents};
 
 use super::switch::no_match;
-use crate::ctx::{Ctx, Step};
+use super::{At, Kind};
+use crate::scope::{Next, Step};
 
-impl Ctx<'_> {
-    pub(super) fn begin_switch_events(&mut self, switch: &SwitchEvents) -> Step {
+impl Kind for SwitchEvents {
+    fn begin(&self, at: &mut At<'_, '_>) -> Step {
         let mut filters = Vec::new();
-        for condition in &switch.conditions {
-            filters.extend(self.event_match(condition.event)?);
+        for condition in &self.conditions {
+            filters.extend(at.event_match(condition.event)?);
         }
-        self.subscribe(vec![Slot { slot: 0, filters }]);
-        if let Some(timeout) = &switch.timeout {
-            self.arm(TimerKind::Event, timeout)?;
-        }
-        self.work(Work::Events);
-        Ok(())
+        at.wait(filters, self.timeout.as_ref())
     }
 
-    pub(crate) fn switch_event(
-        &mut self,
-        id: StateId,
-        switch: &SwitchEvents,
-        def: EventId,
-        event: &CloudEvent,
-    ) -> Step {
-        let Some(index) = switch.conditions.iter().position(|c| c.event == def) else {
-            return Ok(());
+    fn arrived(&self, at: &mut At<'_, '_>, def: EventId, event: CloudEvent) -> Step {
+        let Some(index) = self.conditions.iter().position(|c| c.event == def) else {
+            return Ok(Next::Block);
         };
-        if let Err(error) = self.merge_event(&switch.conditions[index].filter, def, event) {
-            self.keep_event(def, event);
-            return Err(error);
-        }
-        self.finish(Exit::EventCondition(id, index as u16))
+        at.take_event(&self.conditions[index].filter, def, &event)?;
+        Ok(Next::Finish(Exit::EventCondition(at.id, index as u16)))
     }
 
-    pub(crate) fn switch_timeout(&mut self, id: StateId, switch: &SwitchEvents) -> Step {
-        match switch.default {
-            Some(_) => self.finish(Exit::Default(id)),
+    fn expired(&self, at: &mut At<'_, '_>) -> Step {
+        at.unsubscribe();
+        match self.default {
+            Some(_) => Ok(Next::Finish(Exit::Default(at.id))),
             None => Err(no_match()),
+        }
+    }
+
+    fn resume(&self, at: &mut At<'_, '_>) -> Step {
+        match at.kept_event() {
+            Some((def, event)) => self.arrived(at, def, event),
+            None => {
+                at.work(Work::Begin);
+                Ok(Next::Block)
+            }
         }
     }
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod branches;
+mod listens;
 mod retries;
 mod rig;
 mod starts;
@@ -265,7 +266,7 @@ fn handled(handlers: Vec<ActionHandler>, answers: fn(&str, usize) -> rig::Answer
     let list = make.list(vec![action, next]);
     make.state(ROOT, StateKind::Operation(list), end());
     make.state(ROOT, StateKind::Inject(data!({"left": true})), end());
-    make.0.problems = true;
+    make.0.problems = Some("https://serverlessworkflow.io/spec/errors/");
     Rig::new(make.0, data!({}), answers)
 }
 

@@ -118,7 +118,7 @@ impl Rig {
         self.now = at * 1000;
         let mut found = None;
         for (id, scope) in &self.scopes {
-            for wait in scope.wait.iter().chain(&scope.answer) {
+            for wait in scope.waits() {
                 for slot in &wait.slots {
                     let mut filters = slot.filters.iter();
                     if let Some(filter) = filters.find(|f| f.kind.as_deref() == Some(kind)) {
@@ -135,6 +135,7 @@ impl Rig {
             slot,
             def,
             event: cloud_event(kind, at),
+            offered: false,
         };
         self.inbox.push((scope, input));
         self.settle();
@@ -369,6 +370,7 @@ impl Rig {
                     at: self.now / 1000,
                 });
             }
+            Command::Send { to, input } => self.inbox.push((to.scope, *input)),
             Command::Yield => self.inbox.push((id.clone(), Input::Wake)),
             _ => {}
         }
@@ -460,6 +462,7 @@ impl Make {
             correlation: Vec::new(),
             data_only: true,
             metadata: Data::NULL,
+            filter: None,
         });
         EventId(self.0.events.len() as u32 - 1)
     }
@@ -480,9 +483,11 @@ impl Make {
             name: name.into(),
             kind: FunctionKind::Rest,
             operation: String::new(),
+            place: String::new(),
             resource_auth: None,
             auth: None,
             metadata: Data::NULL,
+            within: None,
         });
         Action {
             kind: ActionKind::Call(Call {
@@ -490,6 +495,7 @@ impl Make {
                 arguments: Some(Template::Literal(Data::object())),
                 selection_set: None,
                 detached: false,
+                subscription: None,
             }),
             ..Action::default()
         }

@@ -1,9 +1,11 @@
 //! Starts by boolean expressions over events.
 
+use swirl_engine::{Command, Definition, Input, NewInstance};
+use swirl_model::time::Timestamp;
 use swirl_model::workflow::*;
 use swirl_model::{Data, data};
 
-use crate::rig::{Make, Rig, end, to};
+use crate::rig::{Make, Rig, end, seconds, to};
 use crate::{ROOT, completed, entry, slow};
 
 /// `(a and b) or c`, then a call.
@@ -101,4 +103,30 @@ fn an_active_instance_restarts_when_the_expression_is_true_again() {
         data,
         &data!({"c": 0, "a": 10, "b": 12, "d": 20, "f": true, "g": true})
     );
+}
+
+/// The start that follows an end is after the one before, so that it isn't taken for a start that was carried out.
+#[test]
+fn an_end_is_followed_although_the_clock_is_behind() {
+    let mut make = Make::new();
+    make.0.schedule = Some(Schedule {
+        when: When::After("PT1S".to_owned()),
+        timezone: None,
+        exclusive: false,
+    });
+    make.state(ROOT, StateKind::Sleep(seconds(5).unwrap()), end());
+    let new = NewInstance {
+        input: Data::object(),
+        scheduled_at: Some(Timestamp(100_000)),
+        ..NewInstance::default()
+    };
+    let def = Definition::compile(make.0).unwrap();
+    let mut rig = Rig::of(def, new, slow, 0);
+    let seq = rig.root().timers[0].seq;
+    let commands = rig.ask(Input::Timer { seq }, 5).unwrap();
+    let next = commands.iter().find_map(|command| match command {
+        Command::Schedule { at, .. } => Some(at.0),
+        _ => None,
+    });
+    assert_eq!(next, Some(100_001));
 }

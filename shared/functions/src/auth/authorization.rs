@@ -37,6 +37,10 @@ impl Authorization {
                 }
             }
             Auth::Bearer { token } => Authorization::bearer(token),
+            Auth::Digest { .. } => {
+                let message = "a digest answers a challenge of an HTTP service, and this isn't one";
+                return Err(CallError::new(CallErrorKind::Auth, message));
+            }
             Auth::OAuth2(oauth2) => {
                 let refused = refused.and_then(|refused| refused.token.as_ref());
                 let token = tokens.token(oauth2, &Hints::default(), refused).await?;

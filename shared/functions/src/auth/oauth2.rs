@@ -7,22 +7,24 @@
 //!   and the authority itself for one with a path;
 //! - without an `authority`, the OpenAPI document's `tokenUrl` or `openIdConnectUrl` is used.
 //!
+//! DSL 1.0, "OAUTH2 Authentication" and "OpenIdConnect Authentication": the definition says where it is ([`Found`]).
+//!
 //! Tokens are cached by everything in their request, including the credentials, so a workflow never gets a token for
 //! credentials that it doesn't have. Concurrent callers that need the same token wait for one request.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use serde_json::Value;
 use url::Url;
-use url::form_urlencoded::{Serializer, byte_serialize};
+use url::form_urlencoded::Serializer;
 
-use super::{Secret, redact};
+use super::form::{Form, form};
+use super::grant::{Found, OAuth2};
+use super::{Secret, beginning, redact, token};
 use crate::http::{Answer, Http, shown};
 use crate::watch;
 use crate::{CallError, CallErrorKind};
@@ -39,30 +41,6 @@ const LIFE_MAX: Duration = Duration::from_secs(30 * 24 * 3600);
 /// The maximum number of cached tokens. Beyond it, unused ones are dropped.
 const TOKENS_MAX: usize = 1024;
 
-/// The data of a token request.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct OAuth2 {
-    pub authority: Option<String>,
-    pub grant_type: GrantType,
-    pub client_id: String,
-    pub client_secret: Option<Secret>,
-    pub scopes: Vec<String>,
-    pub username: Option<String>,
-    pub password: Option<Secret>,
-    pub audiences: Vec<String>,
-    pub subject_token: Option<Secret>,
-    pub requested_subject: Option<String>,
-    pub requested_issuer: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum GrantType {
-    ClientCredentials,
-    Password,
-    /// RFC 8693.
-    TokenExchange,
-}
-
 /// The token endpoint of the OpenAPI document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Hints {
@@ -70,19 +48,20 @@ pub(crate) struct Hints {
     pub(crate) discovery_url: Option<String>,
 }
 
-/// Requests tokens and caches them.
-#[derive(Debug)]
+/// Requests tokens and caches them. Clones share the cache.
+#[derive(Debug, Clone)]
 pub struct Tokens {
     http: Http,
-    slots: Mutex<HashMap<(OAuth2, Hints), Arc<Slot>>>,
+    slots: Arc<Mutex<Slots>>,
 }
 
+type Slots = HashMap<(OAuth2, Hints), Arc<Slot>>;
 type Slot = tokio::sync::Mutex<Option<Token>>;
 
 #[derive(Debug, Clone)]
 struct Token {
     text: Secret,
-    renew_at: Instant,
+    renew_at: Duration,
 }
 
 struct Endpoint {
@@ -91,11 +70,18 @@ struct Endpoint {
     secret_in_form: bool,
 }
 
+fn direct(url: Url) -> Endpoint {
+    Endpoint {
+        url,
+        secret_in_form: false,
+    }
+}
+
 impl Tokens {
     pub fn new(http: Http) -> Tokens {
         Tokens {
-            http,
-            slots: Mutex::default(),
+            http: http.for_tokens(),
+            slots: Arc::default(),
         }
     }
 
@@ -127,13 +113,19 @@ impl Tokens {
         let slot = self.slot(oauth2, hints);
         let mut token = slot.lock().await;
         if let Some(token) = token.as_ref()
-            && token.renew_at > Instant::now()
+            && token.renew_at > self.http.now()
             && refused != Some(&token.text)
         {
             return Ok(token.text.clone());
         }
         *token = None;
-        let fresh = self.fetch(oauth2, hints).await?;
+        let fresh = self.fetch(oauth2, hints).await;
+        let fresh = fresh.map_err(|mut error| {
+            if oauth2.is_exact() && error.kind != CallErrorKind::Limit {
+                error.kind = CallErrorKind::Auth;
+            }
+            error
+        })?;
         *token = Some(fresh.clone());
         Ok(fresh.text)
     }
@@ -145,7 +137,7 @@ impl Tokens {
             return slot.clone();
         }
         if slots.len() >= TOKENS_MAX {
-            let now = Instant::now();
+            let now = self.http.now();
             slots.retain(|_, slot| match slot.try_lock() {
                 Ok(token) => token.as_ref().is_some_and(|token| token.renew_at > now),
                 Err(_) => true,
@@ -158,44 +150,38 @@ impl Tokens {
     }
 
     async fn fetch(&self, oauth2: &OAuth2, hints: &Hints) -> Result<Token, CallError> {
-        let mut form = form(oauth2)?;
-        let scope = oauth2.scopes.join(" ");
-        if !scope.is_empty() {
-            form.push(("scope", &scope));
-        }
         let endpoint = self.endpoint(oauth2, hints).await?;
         let what = format!("OAuth2 token: POST {}", shown(&endpoint.url));
-        let mut request = self
-            .http
-            .request(Method::POST, endpoint.url.clone())
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .header(ACCEPT, "application/json");
-        match &oauth2.client_secret {
-            Some(secret) if !endpoint.secret_in_form => {
-                request = request.header(AUTHORIZATION, basic(&oauth2.client_id, secret)?);
+        let Form { parts, basic } = form(oauth2, &endpoint.url, endpoint.secret_in_form)?;
+        let (media, body) = match oauth2.as_json {
+            true => {
+                let members = parts.into_iter();
+                let members = members.map(|(name, text)| (name.to_owned(), Value::String(text)));
+                let body = Value::Object(members.collect()).to_string();
+                ("application/json", body)
             }
-            secret => {
-                form.push(("client_id", &oauth2.client_id));
-                form.extend(
-                    secret
-                        .as_ref()
-                        .map(|secret| ("client_secret", secret.expose())),
-                );
+            false => {
+                let body = Serializer::new(String::new()).extend_pairs(parts).finish();
+                ("application/x-www-form-urlencoded", body)
             }
-        }
-        let body = Serializer::new(String::new()).extend_pairs(form).finish();
-        let answer = self
-            .http
-            .send(request.body(body), &endpoint.url, &what)
-            .await?;
-        parse(&answer, &what, oauth2)
+        };
+        let make = |url| {
+            let request = self
+                .http
+                .request(Method::POST, url)
+                .header(CONTENT_TYPE, media)
+                .header(ACCEPT, "application/json");
+            let request = match &basic {
+                Some(basic) => request.header(AUTHORIZATION, basic),
+                None => request,
+            };
+            Ok(request.body(body.clone()))
+        };
+        let answer = self.http.send_as_is(&endpoint.url, &what, make).await?;
+        parse(&answer, &what, oauth2, self.http.now())
     }
 
     async fn endpoint(&self, oauth2: &OAuth2, hints: &Hints) -> Result<Endpoint, CallError> {
-        let direct = |url| Endpoint {
-            url,
-            secret_in_form: false,
-        };
         let Some(authority) = &oauth2.authority else {
             return match (&hints.token_url, &hints.discovery_url) {
                 (Some(url), _) => Ok(direct(http_url(url, "the document's tokenUrl")?)),
@@ -210,6 +196,9 @@ impl Tokens {
             };
         };
         let authority = http_url(authority, "the authority")?;
+        if oauth2.is_exact() {
+            return self.stated(&oauth2.found, authority).await;
+        }
         let path = authority.path().trim_end_matches('/').to_owned();
         if path.ends_with("token") {
             return Ok(direct(authority));
@@ -228,23 +217,47 @@ impl Tokens {
         Ok(direct(url))
     }
 
+    /// The endpoint where the definition says that it is.
+    async fn stated(&self, found: &Found, authority: Url) -> Result<Endpoint, CallError> {
+        const CONFIGURATION: &str = "/.well-known/openid-configuration";
+        let base = authority.path().trim_end_matches('/').to_owned();
+        let mut url = authority;
+        let is_configuration = base.ends_with(CONFIGURATION);
+        if let (Found::Path(path), false) = (found, is_configuration) {
+            if let Ok(url) = http_url(path, "the token endpoint") {
+                return Ok(direct(url));
+            }
+            url.set_path(&format!("{base}/{}", path.trim_start_matches('/')));
+            return Ok(direct(url));
+        }
+        if !is_configuration {
+            url.set_path(&format!("{base}{CONFIGURATION}"));
+        }
+        let message = format!(
+            "there is no OpenID configuration with a token endpoint at {}",
+            shown(&url)
+        );
+        self.discover(url).await?.ok_or_else(|| refuse(message))
+    }
+
     /// The endpoint that a configuration names, or `None` if there is no configuration.
     async fn discover(&self, url: Url) -> Result<Option<Endpoint>, CallError> {
         let what = format!("OAuth2 discovery: GET {}", shown(&url));
-        let request = self
-            .http
-            .request(Method::GET, url.clone())
-            .header(ACCEPT, "application/json");
-        let answer = self.http.send(request, &url, &what).await?;
+        let make = |url| {
+            let request = self.http.request(Method::GET, url);
+            Ok(request.header(ACCEPT, "application/json"))
+        };
+        let answer = self.http.send_as_is(&url, &what, make).await?;
         if CallError::new(CallErrorKind::Status(answer.status), "").can_retry {
             let mut error = refuse(format!("{what}: {}", answer.status));
             error.can_retry = true;
+            error.retry_after = answer.retry_after();
             return Err(error);
         }
-        let found = serde_json::from_slice::<Value>(&answer.body).ok();
-        let Some(found) = found.filter(|_| answer.status == 200) else {
+        if answer.status != 200 {
             return Ok(None);
-        };
+        }
+        let found = answer.json();
         let Some(endpoint) = found.get("token_endpoint").and_then(Value::as_str) else {
             return Ok(None);
         };
@@ -272,87 +285,16 @@ fn http_url(text: &str, name: &str) -> Result<Url, CallError> {
         .ok_or_else(|| refuse(format!("OAuth2: {name} is not an http or https URL")))
 }
 
-/// RFC 6749, section 2.3.1: both halves are form-encoded first.
-fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, CallError> {
-    let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-    let pair = format!("{}:{}", encode(client_id), encode(secret.expose()));
-    let mut value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)))
-        .map_err(|_| refuse("OAuth2: the client's secret cannot be sent"))?;
-    value.set_sensitive(true);
-    Ok(value)
-}
-
-fn form(oauth2: &OAuth2) -> Result<Vec<(&'static str, &str)>, CallError> {
-    let need = |name: &str| {
-        refuse(format!(
-            "OAuth2: this grant type needs `{name}`, which the auth definition lacks"
-        ))
-    };
-    let mut form = match oauth2.grant_type {
-        GrantType::ClientCredentials => vec![("grant_type", "client_credentials")],
-        GrantType::Password => vec![
-            ("grant_type", "password"),
-            (
-                "username",
-                oauth2.username.as_deref().ok_or_else(|| need("username"))?,
-            ),
-            (
-                "password",
-                oauth2
-                    .password
-                    .as_ref()
-                    .ok_or_else(|| need("password"))?
-                    .expose(),
-            ),
-        ],
-        GrantType::TokenExchange => {
-            let subject = oauth2
-                .subject_token
-                .as_ref()
-                .ok_or_else(|| need("subjectToken"))?;
-            let mut form = vec![
-                (
-                    "grant_type",
-                    "urn:ietf:params:oauth:grant-type:token-exchange",
-                ),
-                ("subject_token", subject.expose()),
-                (
-                    "subject_token_type",
-                    "urn:ietf:params:oauth:token-type:access_token",
-                ),
-            ];
-            form.extend(
-                oauth2
-                    .requested_subject
-                    .as_deref()
-                    .map(|v| ("requested_subject", v)),
-            );
-            form.extend(
-                oauth2
-                    .requested_issuer
-                    .as_deref()
-                    .map(|v| ("requested_issuer", v)),
-            );
-            form
-        }
-    };
-    form.extend(
-        oauth2
-            .audiences
-            .iter()
-            .map(|audience| ("audience", audience.as_str())),
-    );
-    Ok(form)
-}
-
-fn parse(answer: &Answer, what: &str, oauth2: &OAuth2) -> Result<Token, CallError> {
-    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+fn parse(answer: &Answer, what: &str, oauth2: &OAuth2, now: Duration) -> Result<Token, CallError> {
+    let body = answer.json();
     let text = |key: &str| body.get(key).and_then(Value::as_str);
     if answer.status != 200 {
         let secrets = [
             &oauth2.client_secret,
             &oauth2.password,
             &oauth2.subject_token,
+            &oauth2.actor_token,
+            &oauth2.client_assertion,
         ];
         let secrets: Vec<_> = secrets
             .into_iter()
@@ -362,16 +304,18 @@ fn parse(answer: &Answer, what: &str, oauth2: &OAuth2) -> Result<Token, CallErro
         let mut message = format!("{what}: {}", answer.status);
         for key in ["error", "error_description"] {
             if let Some(text) = text(key) {
-                let text = redact(text, &secrets);
-                message.push_str(&format!(": {}", text.chars().take(200).collect::<String>()));
+                message.push_str(&format!(": {}", beginning(text, &secrets, 200)));
             }
         }
         let mut error = refuse(redact(&message, &secrets));
         error.can_retry = CallError::new(CallErrorKind::Status(answer.status), "").can_retry;
+        error.retry_after = answer.retry_after();
         return Err(error);
     }
     let token = text("access_token").filter(|token| !token.is_empty());
     let token = token.ok_or_else(|| refuse(format!("{what}: the answer has no `access_token`")))?;
+    token::check_issuer(token, &oauth2.issuers)
+        .map_err(|reason| refuse(format!("{what}: {reason}")))?;
     if text("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
         return Err(refuse(format!("{what}: the token isn't a bearer token")));
     }
@@ -386,7 +330,7 @@ fn parse(answer: &Answer, what: &str, oauth2: &OAuth2) -> Result<Token, CallErro
             .unwrap_or(LIFE_MAX)
             .min(LIFE_MAX)
     });
-    let renew_at = Instant::now() + (life - LEEWAY.min(life / 10));
+    let renew_at = now + (life - LEEWAY.min(life / 10));
     Ok(Token {
         text: Secret::new(token),
         renew_at,

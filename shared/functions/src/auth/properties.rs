@@ -6,7 +6,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::AuthScheme;
 
-use super::{Auth, GrantType, OAuth2, Secret};
+use super::{Auth, ClientAuthentication, Found, GrantType, OAuth2, Secret};
 use crate::{CallError, CallErrorKind};
 
 impl Auth {
@@ -24,10 +24,17 @@ impl Auth {
             AuthScheme::Bearer => Auth::Bearer {
                 token: Secret::new(properties.needed("token")?),
             },
+            AuthScheme::Digest => Auth::Digest {
+                username: properties.needed("username")?,
+                password: Secret::new(properties.needed("password")?),
+            },
             AuthScheme::OAuth2 => Auth::OAuth2(Box::new(OAuth2 {
                 authority: properties.text("authority")?,
                 grant_type: properties.grant_type()?,
-                client_id: properties.needed("clientId")?,
+                client_id: match properties.client_authentication()? {
+                    ClientAuthentication::None => properties.text("clientId")?.unwrap_or_default(),
+                    _ => properties.needed("clientId")?,
+                },
                 client_secret: properties.text("clientSecret")?.map(Secret::new),
                 scopes: properties.list("scopes")?,
                 username: properties.text("username")?,
@@ -36,6 +43,14 @@ impl Auth {
                 subject_token: properties.text("subjectToken")?.map(Secret::new),
                 requested_subject: properties.text("requestedSubject")?,
                 requested_issuer: properties.text("requestedIssuer")?,
+                subject_token_type: properties.text("subjectTokenType")?,
+                actor_token: properties.text("actorToken")?.map(Secret::new),
+                actor_token_type: properties.text("actorTokenType")?,
+                found: properties.found()?,
+                client_authentication: properties.client_authentication()?,
+                client_assertion: properties.text("clientAssertion")?.map(Secret::new),
+                as_json: properties.as_json()?,
+                issuers: properties.list("issuers")?,
             })),
         })
     }
@@ -72,12 +87,62 @@ impl Properties<'_> {
 
     fn grant_type(&self) -> Result<GrantType, CallError> {
         match self.needed("grantType")?.as_str() {
-            "clientCredentials" => Ok(GrantType::ClientCredentials),
+            "authorization_code" => Ok(GrantType::AuthorizationCode),
+            "clientCredentials" | "client_credentials" => Ok(GrantType::ClientCredentials),
             "password" | "resourceOwner" => Ok(GrantType::Password),
-            "tokenExchange" => Ok(GrantType::TokenExchange),
+            "refresh_token" => Ok(GrantType::RefreshToken),
+            "tokenExchange" | "urn:ietf:params:oauth:grant-type:token-exchange" => {
+                Ok(GrantType::TokenExchange)
+            }
+            _ if self.found()? != Found::Searched => Err(refuse(
+                "the authentication's `grant` must be `authorization_code`, `client_credentials`, `password`, \
+                 `refresh_token` or `urn:ietf:params:oauth:grant-type:token-exchange`",
+            )),
             _ => Err(refuse(
                 "the auth definition's `grantType` must be `password`, `clientCredentials` or \
                  `tokenExchange`",
+            )),
+        }
+    }
+
+    /// DSL 1.0 says where tokens are had.
+    fn found(&self) -> Result<Found, CallError> {
+        if self
+            .0
+            .get("discovery")
+            .is_some_and(|found| !found.is_null())
+        {
+            return Ok(Found::Discovered);
+        }
+        let path = self.text("tokenPath")?;
+        Ok(path.map_or(Found::Searched, Found::Path))
+    }
+
+    fn client_authentication(&self) -> Result<ClientAuthentication, CallError> {
+        let given = self.text("clientAuthentication")?;
+        Ok(match given.as_deref() {
+            None if self.found()? == Found::Searched => ClientAuthentication::Offered,
+            None | Some("client_secret_post") => ClientAuthentication::SecretPost,
+            Some("client_secret_basic") => ClientAuthentication::SecretBasic,
+            Some("client_secret_jwt") => ClientAuthentication::SecretJwt,
+            Some("private_key_jwt") => ClientAuthentication::PrivateKeyJwt,
+            Some("none") => ClientAuthentication::None,
+            Some(_) => {
+                return Err(refuse(
+                    "the authentication's `client.authentication` must be `client_secret_basic`, \
+                     `client_secret_post`, `client_secret_jwt`, `private_key_jwt` or `none`",
+                ));
+            }
+        })
+    }
+
+    fn as_json(&self) -> Result<bool, CallError> {
+        match self.text("encoding")?.as_deref() {
+            None | Some("application/x-www-form-urlencoded") => Ok(false),
+            Some("application/json") => Ok(true),
+            Some(_) => Err(refuse(
+                "the authentication's `request.encoding` must be `application/x-www-form-urlencoded` or \
+                 `application/json`",
             )),
         }
     }

@@ -1,6 +1,8 @@
 //! The resources for a definition's reader: files, and documents over HTTP.
 
-use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources, scheme};
+use swirl_spec::resource::{
+    DEFAULT_CATALOG, FileResources, MapResources, ResourceError, Resources, scheme,
+};
 use url::Url;
 
 use super::HttpResources;
@@ -13,6 +15,8 @@ pub struct Fetcher {
     pub http: HttpResources,
     /// `None`: no file of this machine may be read.
     pub files: Option<FileResources>,
+    /// The default catalog of functions.
+    pub catalog: Option<FileResources>,
 }
 
 impl Resources for Fetcher {
@@ -24,6 +28,15 @@ impl Resources for Fetcher {
             uri: uri.to_owned(),
             reason,
         };
+        if let (Some(catalog), Some(path)) = (&self.catalog, uri.strip_prefix(DEFAULT_CATALOG)) {
+            let path = path.trim_start_matches('/');
+            return catalog.fetch(path, None).map_err(|error| match error {
+                ResourceError::Unreadable { .. } => {
+                    failed("the default catalog lacks it".to_owned())
+                }
+                error => error,
+            });
+        }
         let remote = match (is_http(uri), base.filter(|base| is_http(base))) {
             (true, _) => Some(uri.to_owned()),
             (false, None) => None,

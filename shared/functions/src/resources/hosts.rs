@@ -52,6 +52,11 @@ impl Hosts {
         self
     }
 
+    /// Whether this machine's services are included.
+    pub(super) fn allows_loopback(&self) -> bool {
+        !self.no_loopback
+    }
+
     /// Whether a URL's host is allowed.
     pub fn allow(&self, url: &Url) -> bool {
         let own = host(url);

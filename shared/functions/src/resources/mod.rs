@@ -5,23 +5,33 @@
 //! applies to redirects. Documents are limited in size and time. They are kept with the definition, so running it
 //! fetches nothing.
 
+mod effort;
 mod fetcher;
 mod hosts;
 mod wanted;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, LOCATION};
 use url::Url;
 
+use effort::Effort;
 pub use fetcher::Fetcher;
 pub use hosts::{Hosts, HostsError};
 pub use wanted::{Waiting, Wanted};
 
 use crate::auth::Auth;
+use crate::egress::Egress;
 use crate::http::{Answer, Http, HttpConfig, HttpError, shown};
 use crate::{CallError, CallErrorKind};
+
+/// The document in UTF-8.
+fn text(answer: &Answer, url: &Url) -> Result<Vec<u8>, FetchError> {
+    let text = answer.text().map(|text| text.into_owned().into_bytes());
+    text.map_err(|reason| FetchError::new(shown(url), Cause::Unreadable(reason)))
+}
 
 /// The preferred formats. Any format is accepted.
 const ACCEPTED: &str = "application/json, application/yaml, text/yaml, */*;q=0.5";
@@ -35,8 +45,14 @@ pub struct HttpOptions {
     pub bytes_max: usize,
     /// The limit for a whole fetch, including redirects. Default: 10 s.
     pub timeout: Duration,
+    /// The limit for all documents of a definition. Default: 60 s.
+    pub total_time_max: Duration,
+    /// The largest number of documents that are asked for a definition. Default: 1,000.
+    pub total_count_max: usize,
     /// The maximum number of redirects. Default: 5.
     pub redirects_max: usize,
+    /// The addresses that may be reached, whatever the hosts' names.
+    pub egress: Egress,
     /// Whether the proxy variables of the environment apply to hosts other than this machine. Default: yes.
     pub proxy_from_env: bool,
 }
@@ -47,7 +63,10 @@ impl Default for HttpOptions {
             hosts: Hosts::default(),
             bytes_max: 4 * 1024 * 1024,
             timeout: Duration::from_secs(10),
+            total_time_max: Duration::from_secs(60),
+            total_count_max: 1000,
             redirects_max: 5,
+            egress: Egress::default(),
             proxy_from_env: true,
         }
     }
@@ -77,6 +96,8 @@ pub enum Cause {
     Auth(String),
     #[error("it answered {0} instead of a document")]
     Status(u16),
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
     /// A retry can help.
     #[error("{0}")]
     Unreachable(String),
@@ -84,6 +105,10 @@ pub enum Cause {
     TooLarge { limit: usize },
     #[error("it did not arrive within {} s", limit.as_secs_f64())]
     Timeout { limit: Duration },
+    #[error("it wasn't asked: a definition's documents may take {} s in total", limit.as_secs_f64())]
+    TotalTime { limit: Duration },
+    #[error("it wasn't asked: a definition may need {limit} documents")]
+    TotalCount { limit: usize },
     #[error("the request was cancelled")]
     Unwanted,
 }
@@ -99,7 +124,7 @@ impl FetchError {
     /// Whether a repeated fetch may succeed later.
     pub fn can_retry(&self) -> bool {
         match self.cause {
-            Cause::Unreachable(_) | Cause::Timeout { .. } => true,
+            Cause::Unreachable(_) | Cause::Timeout { .. } | Cause::TotalTime { .. } => true,
             Cause::Status(status) => CallError::new(CallErrorKind::Status(status), "").can_retry,
             _ => false,
         }
@@ -115,6 +140,7 @@ pub struct HttpResources {
     other: Http,
     auth: Vec<(String, Auth)>,
     wanted: Wanted,
+    effort: Option<Arc<Effort>>,
 }
 
 impl HttpResources {
@@ -127,22 +153,27 @@ impl HttpResources {
             // A kept connection would outlive the runtime of its fetch.
             idle_per_host_max: 0,
             proxy_from_env: false,
+            egress: options.egress.clone(),
             ..HttpConfig::default()
         };
         let direct = Http::new(config.clone())?;
-        let other = match options.proxy_from_env {
-            true => Http::new(HttpConfig {
-                proxy_from_env: true,
-                ..config
-            })?,
-            false => direct.clone(),
+        // A name that isn't this machine's may still lead here.
+        let egress = match options.hosts.allows_loopback() {
+            true => config.egress.clone(),
+            false => config.egress.clone().without_loopback(),
         };
+        let other = Http::new(HttpConfig {
+            proxy_from_env: options.proxy_from_env,
+            egress,
+            ..config
+        })?;
         Ok(HttpResources {
             options,
             direct,
             other,
             auth: Vec::new(),
             wanted: Wanted::default(),
+            effort: None,
         })
     }
 
@@ -157,6 +188,13 @@ impl HttpResources {
     #[must_use]
     pub fn while_wanted(mut self, wanted: Wanted) -> HttpResources {
         self.wanted = wanted;
+        self
+    }
+
+    /// The same, for one definition: its documents have limits in total, and a failed one isn't tried again.
+    #[must_use]
+    pub fn for_a_definition(mut self) -> HttpResources {
+        self.effort = Some(Arc::new(Effort::new(&self.options)));
         self
     }
 
@@ -179,7 +217,7 @@ impl HttpResources {
             let answer = self.ask(&url, auth, Some(question));
             let answer = self.in_time(uri, answer).await?;
             match answer.status {
-                200..=299 => Ok(answer.body),
+                200..=299 => text(&answer, &url),
                 status => Err(FetchError::new(shown(&url), Cause::Status(status))),
             }
         })
@@ -191,7 +229,20 @@ impl HttpResources {
     /// [`FetchError`].
     pub async fn fetch(&self, uri: &str) -> Result<Vec<u8>, FetchError> {
         let (url, auth) = self.start(uri)?;
-        self.in_time(uri, self.follow(url, auth)).await
+        let Some(effort) = &self.effort else {
+            return self.in_time(uri, self.follow(url, auth)).await;
+        };
+        let own = without_fragment(uri);
+        let left = effort.begin(own, auth)?;
+        let fetched = self.in_time(uri, self.follow(url, auth));
+        let limit = self.options.total_time_max;
+        let late = || FetchError::new(shown_uri(uri), Cause::TotalTime { limit });
+        let fetched = tokio::time::timeout(left, fetched).await;
+        let fetched = fetched.unwrap_or_else(|_| Err(late()));
+        if let Err(error) = &fetched {
+            effort.failed(own, auth, error);
+        }
+        fetched
     }
 
     /// The URL and the credentials for the first request, if its host is allowed.
@@ -235,7 +286,7 @@ impl HttpResources {
             let auth = auth.filter(|_| url.origin() == start.origin());
             let answer = self.ask(&url, auth, None).await?;
             match answer.status {
-                200..=299 => return Ok(answer.body),
+                200..=299 => return text(&answer, &url),
                 301 | 302 | 303 | 307 | 308 => {
                     let location = answer.headers.get(LOCATION).and_then(|at| at.to_str().ok());
                     url = self.target(&url, location.unwrap_or_default())?;
@@ -312,14 +363,16 @@ impl HttpResources {
                 request.basic_auth(username, Some(password.expose()))
             }
             Some(Auth::Bearer { token }) => request.bearer_auth(token.expose()),
-            Some(Auth::OAuth2(_)) => {
-                let reason = "a document is fetched with `basic` or `bearer` auth, not `oauth2`";
-                return Err(FetchError::new(shown(url), Cause::Auth(reason.to_owned())));
+            Some(other @ (Auth::Digest { .. } | Auth::OAuth2(_))) => {
+                let scheme = other.scheme();
+                let reason =
+                    format!("a document is fetched with `basic` or `bearer` auth, not `{scheme}`");
+                return Err(FetchError::new(shown(url), Cause::Auth(reason)));
             }
         };
         let method = if question.is_some() { "POST" } else { "GET" };
         let what = format!("{method} {}", shown(url));
-        http.send(request, url, &what).await.map_err(|error| {
+        http.send_one(request, url, &what).await.map_err(|error| {
             let reason = error.message.strip_prefix(&what).unwrap_or(&error.message);
             let reason = reason.trim_start_matches([':', ' ']).to_owned();
             let cause = match error.kind {
@@ -380,6 +433,31 @@ fn shown_uri(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_lead_to_this_machine_are_refused_where_it_is() {
+        let get = |hosts: Hosts, own: &[(String, u16)]| {
+            let resources = HttpResources::new(HttpOptions {
+                hosts,
+                proxy_from_env: false,
+                egress: Egress::default().without(own.to_vec()),
+                ..HttpOptions::default()
+            });
+            let resources = resources.unwrap();
+            let here = "127.0.0.1".parse().unwrap();
+            resources.other.gate().remember("docs.example.org", here);
+            let got = resources.get("http://docs.example.org:1/a");
+            got.unwrap_err().to_string()
+        };
+        let all = || Hosts::parse(&["*"]).unwrap();
+        let refused = "is at 127.0.0.1, which calls may not reach";
+        let got = get(all().without_loopback(), &[]);
+        assert!(got.contains(refused), "{got}");
+        let got = get(all(), &[]);
+        assert!(!got.contains("may not reach"), "{got}");
+        let got = get(all(), &[("127.0.0.1".to_owned(), 1)]);
+        assert!(got.contains("a server of this installation"), "{got}");
+    }
 
     #[test]
     fn redirects_to_forbidden_targets_are_rejected() {

@@ -95,17 +95,7 @@ fn collect(names: &[String], look_up: impl Fn(&str) -> Option<Data>) -> Data {
 
 /// Reads a small file. Errors contain nothing of its content.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    use std::io::Read;
-    let file = std::fs::File::open(path).map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    let mut limited = file.take(FILE_BYTES_MAX + 1);
-    limited
-        .read_to_end(&mut bytes)
-        .map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(format!("it is larger than {FILE_BYTES_MAX} bytes"));
-    }
-    Ok(bytes)
+    swirl_spec::files::read(path, FILE_BYTES_MAX as usize).map_err(|error| error.to_string())
 }
 
 /// Reads a file that contains one secret: its text without the line end that editors add.

@@ -4,7 +4,6 @@
 //! an expression is assumed to return a matching value, unless its text shows otherwise.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
 use serde_json::Value;
 use swirl_model::Data;
@@ -20,8 +19,8 @@ const CHECK: &str = "checkArguments";
 #[derive(Debug)]
 pub struct Checks {
     functions: CompiledFunctions,
-    /// The places of the functions, by name.
-    places: HashMap<Arc<str>, usize>,
+    /// The places of the functions, by key.
+    places: HashMap<String, usize>,
     refused: Vec<Problem>,
 }
 
@@ -32,7 +31,7 @@ impl Checks {
         let names = workflow.functions.iter().enumerate();
         Checks {
             places: names
-                .map(|(place, function)| (function.name.clone(), place))
+                .map(|(place, function)| (function.key().to_owned(), place))
                 .collect(),
             refused: functions.problems(workflow),
             functions,
@@ -44,6 +43,11 @@ impl Checks {
         let mut functions = self.functions;
         functions.release_documents();
         functions
+    }
+
+    /// The functions that are deployed although nothing says where their services are.
+    pub fn unaddressed(&self, workflow: &Workflow) -> Vec<Problem> {
+        self.functions.unaddressed(workflow)
     }
 
     /// The reasons why functions cannot be called at all, including missing documents.
@@ -95,11 +99,7 @@ impl Checks {
             let refused = auth.and_then(|auth| compiled.check_auth(auth, &arguments));
             let refused = refused.map(|reason| (reason, Site::Auth));
             for (message, site) in named.chain(refused) {
-                let problem = Problem {
-                    function: function.name.to_string(),
-                    message,
-                    site,
-                };
+                let problem = Problem::of(function, message, site);
                 if seen.insert(problem.clone()) {
                     problems.push(problem);
                 }
@@ -111,8 +111,9 @@ impl Checks {
     fn checked(&self, function: &Function) -> Option<&Compiled> {
         // An option for documents that are themselves wrong.
         let check = function.metadata.get(CHECK);
-        let on = check.and_then(|check| check.as_bool()) != Some(false);
-        let place = self.places.get(&function.name).filter(|_| on)?;
+        // In the language, metadata are texts.
+        let on = check.is_none_or(|check| !check.to_text().eq_ignore_ascii_case("false"));
+        let place = self.places.get(function.key()).filter(|_| on)?;
         self.functions.get(*place)
     }
 

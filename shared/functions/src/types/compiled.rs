@@ -3,7 +3,7 @@
 use swirl_model::workflow::{Function, FunctionKind, Workflow};
 
 use super::{CompileResult, Compiled, Documents, Settings, TYPES, word};
-use crate::problem::{Problem, Site};
+use crate::problem::{Part, Problem, Site};
 
 /// The functions of a definition as their types have compiled them, in the order of the definition.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl CompiledFunctions {
         };
         let functions = workflow.functions.iter();
         let mut results: Vec<CompileResult> = functions
-            .map(|function| Err(no_caller(&function.kind)))
+            .map(|function| Err(no_caller(&function.kind).into()))
             .collect();
         for kind in &TYPES {
             let (places, own): (Vec<usize>, Vec<&Function>) = (workflow.functions.iter())
@@ -42,7 +42,7 @@ impl CompiledFunctions {
             if let Ok(function) = result
                 && let Err(reason) = function.release_documents()
             {
-                *result = Err(reason);
+                *result = Err(reason.into());
             }
         }
     }
@@ -52,14 +52,22 @@ impl CompiledFunctions {
         let functions = workflow.functions.iter().zip(&self.0);
         let refused = functions.filter_map(|(function, result)| {
             let is_called = function.kind != FunctionKind::Expression;
-            let message = result.as_ref().err().filter(|_| is_called)?.clone();
-            Some(Problem {
-                function: function.name.to_string(),
-                message,
-                site: Site::Operation,
-            })
+            let why = result.as_ref().err().filter(|_| is_called)?;
+            let site = Site::Operation(why.part);
+            Some(Problem::of(function, why.reason.clone(), site))
         });
         refused.collect()
+    }
+
+    /// The functions that are deployed although nothing says where their services are.
+    pub fn unaddressed(&self, workflow: &Workflow) -> Vec<Problem> {
+        let functions = workflow.functions.iter().zip(&self.0);
+        let found = functions.filter_map(|(function, result)| {
+            let message = result.as_ref().ok()?.unaddressed()?.to_owned();
+            let site = Site::Operation(Part::Document);
+            Some(Problem::of(function, message, site))
+        });
+        found.collect()
     }
 
     pub(crate) fn get(&self, place: usize) -> Option<&Compiled> {

@@ -86,6 +86,23 @@ impl<'d> Fits<'d> {
         depth: u32,
         found: &mut Vec<Misfit>,
     ) {
+        let mut others = Vec::new();
+        if let Known::Object(_) = value {
+            self.others(schema.clone(), depth, &mut others);
+        }
+        self.look_with(&others, schema, value, at, depth, found);
+    }
+
+    /// `others`: see [`Fits::others`].
+    fn look_with(
+        &self,
+        others: &[&'d str],
+        schema: Node<'d>,
+        value: &Known,
+        at: ValueLocation<'_>,
+        depth: u32,
+        found: &mut Vec<Misfit>,
+    ) {
         let what = at.what;
         let mut refuse = |message: String| found.push(Misfit::new(at.pointer, message));
         if depth == 0 || self.left.get() == 0 || *value == Known::Unknown {
@@ -127,7 +144,7 @@ impl<'d> Fits<'d> {
             return;
         }
         match value {
-            Known::Object(members) => self.members(&schema, members, at, depth, found),
+            Known::Object(members) => self.members(others, &schema, members, at, depth, found),
             Known::List(list) => {
                 if let Some(items) = schema.get("items").filter(|items| items.value.is_object()) {
                     for (index, item) in list.iter().enumerate() {
@@ -143,7 +160,7 @@ impl<'d> Fits<'d> {
             _ => {}
         }
         for part in list(&schema, "allOf") {
-            self.look(part, value, at, depth - 1, found);
+            self.look_with(others, part, value, at, depth - 1, found);
         }
         for key in ["anyOf", "oneOf"] {
             let mut first = None;
@@ -151,7 +168,7 @@ impl<'d> Fits<'d> {
             let fits = parts.is_empty()
                 || parts.into_iter().any(|part| {
                     let mut refused = Vec::new();
-                    self.look(part, value, at, depth - 1, &mut refused);
+                    self.look_with(others, part, value, at, depth - 1, &mut refused);
                     let fits = refused.is_empty();
                     first = first.take().or(refused.into_iter().next());
                     fits
@@ -249,6 +266,7 @@ impl<'d> Fits<'d> {
 
     fn members(
         &self,
+        others: &[&'d str],
         schema: &Node<'d>,
         members: &[(String, Known)],
         at: ValueLocation<'_>,
@@ -269,7 +287,7 @@ impl<'d> Fits<'d> {
             let Some(name) = name.value.as_str() else {
                 continue;
             };
-            if given(name).is_some() || self.is_others(declared(name)) {
+            if given(name).is_some() || others.contains(&name) {
                 continue;
             }
             let stray = nearest(name, strays());
@@ -300,15 +318,47 @@ impl<'d> Fits<'d> {
         }
     }
 
-    /// Whether a member belongs to the other direction: only the service sets it, or the service never returns it.
-    fn is_others(&self, declared: Option<&(&str, Node<'d>)>) -> bool {
-        let Some(schema) = declared.and_then(|(_, node)| self.document.follow(node.clone())) else {
+    /// The members that belong to the other direction: only the service sets them, or the service never returns them.
+    /// They aren't required, whichever part of a composed schema declares or requires them.
+    fn others(&self, schema: Node<'d>, depth: u32, names: &mut Vec<&'d str>) {
+        if depth == 0 || self.left.get() == 0 {
+            return;
+        }
+        self.left.set(self.left.get() - 1);
+        let Some(schema) = self.document.follow(schema) else {
+            return;
+        };
+        let properties = schema.get("properties").map(|all| all.members());
+        for (name, member) in properties.unwrap_or_default() {
+            if self.is_others(member, depth - 1) {
+                names.push(name);
+            }
+        }
+        for key in ["allOf", "anyOf", "oneOf"] {
+            for part in list(&schema, key) {
+                self.others(part, depth - 1, names);
+            }
+        }
+    }
+
+    fn is_others(&self, schema: Node<'d>, depth: u32) -> bool {
+        let key = match self.form {
+            Form::Answered => "writeOnly",
+            Form::Sent | Form::Text => "readOnly",
+        };
+        if depth == 0 || self.left.get() == 0 {
+            return false;
+        }
+        self.left.set(self.left.get() - 1);
+        // A member may also stand beside a reference.
+        if schema.flag(key) == Some(true) {
+            return true;
+        }
+        let Some(schema) = self.document.follow(schema) else {
             return false;
         };
-        match self.form {
-            Form::Answered => schema.flag("writeOnly") == Some(true),
-            Form::Sent | Form::Text => schema.flag("readOnly") == Some(true),
-        }
+        let mut parts = list(&schema, "allOf").into_iter();
+        schema.flag(key) == Some(true) || parts.any(|part| self.is_others(part, depth - 1))
     }
 }
 
@@ -389,173 +439,4 @@ pub(crate) fn did_you_mean<'a>(name: &str, known: impl Iterator<Item = &'a str>)
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    struct Whole(Value);
-
-    impl Resolve for Whole {
-        fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
-            match node.text("$ref") {
-                Some(to) => Some(Node {
-                    value: self.0.pointer(to.trim_start_matches('#'))?,
-                    ..node
-                }),
-                None => Some(node),
-            }
-        }
-    }
-
-    fn check(schema: Value, value: Value, form: Form) -> Vec<String> {
-        let document = Whole(schema);
-        let node = Node {
-            value: &document.0,
-            at: "#".to_owned(),
-            document: None,
-        };
-        let found = Fits::new(&document, form).check(
-            node,
-            &Known::from(value),
-            ValueLocation::new("/a", "`a`"),
-        );
-        found.into_iter().map(|misfit| misfit.message).collect()
-    }
-
-    #[test]
-    fn types_enums_and_dates_are_checked() {
-        for (schema, value, expected) in [
-            (json!({"type": "string"}), json!("x"), ""),
-            (
-                json!({"type": "string"}),
-                json!(1),
-                "`a` must be a text, and is a number",
-            ),
-            (json!({"type": "integer"}), json!(1.0), ""),
-            (
-                json!({"type": "integer"}),
-                json!(1.5),
-                "`a` must be a whole number, and is a number",
-            ),
-            (json!({"type": ["string", "null"]}), json!(null), ""),
-            (json!({"type": "string", "nullable": true}), json!(null), ""),
-            (
-                json!({"type": "string"}),
-                json!(null),
-                "`a` must be a text, and is null",
-            ),
-            (json!({"type": "strange"}), json!(1), ""),
-            (
-                json!({"enum": ["red", "green"]}),
-                json!("gren"),
-                "`a` must be one of `red`, `green`; did you mean `green`?",
-            ),
-            (json!({"enum": [1, 2]}), json!(2.0), ""),
-            (
-                json!({"format": "date-time"}),
-                json!("2024-01-01T00:00:00Z"),
-                "",
-            ),
-            (
-                json!({"format": "date-time"}),
-                json!("yesterday"),
-                "`a` must be a text of the format `date-time`, and isn't",
-            ),
-            (
-                json!({"format": "date"}),
-                json!("2024-02-30"),
-                "`a` must be a text of the format `date`, and isn't",
-            ),
-            (
-                json!({"items": {"type": "string"}}),
-                json!(["x", 1]),
-                "`a`[1] must be a text, and is a number",
-            ),
-            (json!(true), json!(1), ""),
-        ] {
-            let found = check(schema.clone(), value, Form::Sent);
-            assert_eq!(found.join("; "), expected, "{schema}");
-        }
-    }
-
-    #[test]
-    fn members_are_checked() {
-        let schema = json!({
-            "type": "object", "required": ["customer", "id", "total"], "additionalProperties": false,
-            "properties": {
-                "customer": {"type": "string"}, "id": {"readOnly": true}, "total": {"type": "number"},
-            },
-        });
-        let found = check(
-            schema.clone(),
-            json!({"custmer": "Ada", "total": "9"}),
-            Form::Sent,
-        );
-        assert_eq!(
-            found,
-            [
-                "`a.customer` is missing, and `custmer` is there; did you mean `customer`?",
-                "`a.total` must be a number, and is a text"
-            ]
-        );
-        let found = check(
-            schema,
-            json!({"customer": "Ada", "total": 1}),
-            Form::Answered,
-        );
-        assert_eq!(found, ["`a.id` is missing"]);
-    }
-
-    #[test]
-    fn parts_and_alternatives_are_followed() {
-        let schema = json!({
-            "allOf": [{"required": ["x"]}],
-            "oneOf": [{"properties": {"x": {"type": "string"}}}, {"properties": {"x": {"type": "boolean"}}}],
-        });
-        assert!(check(schema.clone(), json!({"x": true}), Form::Sent).is_empty());
-        let found = check(schema, json!({"x": 1}), Form::Sent);
-        assert_eq!(
-            found,
-            ["`a` fits none of `oneOf`; the first: `a.x` must be a text, and is a number"]
-        );
-    }
-
-    #[test]
-    fn strings_of_digits_are_numbers_in_parameters() {
-        for (schema, value, fits) in [
-            (json!({"type": "integer"}), json!("5"), true),
-            (json!({"type": "integer"}), json!("five"), false),
-            (json!({"type": "string"}), json!(5), true),
-            (json!({"type": "boolean"}), json!("true"), true),
-            (
-                json!({"type": "array", "items": {"type": "integer"}}),
-                json!(5),
-                true,
-            ),
-            (
-                json!({"type": "array", "items": {"type": "integer"}}),
-                json!("x"),
-                false,
-            ),
-            (
-                json!({"type": "string", "format": "date-time"}),
-                json!(1),
-                false,
-            ),
-            (json!({"enum": ["1"]}), json!(1), true),
-            (json!({"type": "string"}), json!({"a": 1}), false),
-        ] {
-            let found = check(schema.clone(), value, Form::Text);
-            assert_eq!(found.is_empty(), fits, "{schema}: {found:?}");
-        }
-    }
-
-    #[test]
-    fn a_recursive_schema_is_bounded() {
-        let schema = json!({
-            "allOf": [{"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}, {"$ref": "#"}],
-        });
-        assert!(check(schema, json!({"a": 1}), Form::Sent).is_empty());
-    }
-}
+mod tests;

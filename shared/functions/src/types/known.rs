@@ -22,6 +22,7 @@ impl Known {
         match template {
             Template::Literal(data) => Known::from(Value::from(data)),
             Template::Expression(id) => infer(&workflow[*id]),
+            Template::Loose(..) => Known::Unknown,
             Template::Text(_) => Known::Text(None),
             Template::Array(items) => {
                 Known::List(items.iter().map(|item| Known::of(item, workflow)).collect())

@@ -9,15 +9,20 @@ use async_trait::async_trait;
 use swirl_model::Data;
 use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind, Workflow};
 use swirl_ports::CallRequest;
+use url::Url;
 
 use crate::CallError;
 use crate::auth::Auth;
+use crate::problem::Unusable;
+use crate::servers::Servers;
 pub use checks::Checks;
 pub use compiled::CompiledFunctions;
 pub(crate) use compiled::no_caller;
 pub(crate) use known::Known;
 pub(crate) use misfit::Misfit;
+pub(crate) use unaddressed::{NOWHERE, Unaddressed};
 
+pub mod a2a;
 pub(crate) mod asyncapi;
 mod checks;
 mod compiled;
@@ -25,21 +30,31 @@ pub mod custom;
 mod fits;
 mod graphql;
 mod http;
+mod http_call;
+mod json_rpc;
 mod known;
+mod mcp;
 mod misfit;
 mod odata;
+pub mod process;
 pub mod rest;
 pub mod rpc;
 pub(crate) mod service;
+mod task_answer;
+mod unaddressed;
 
 /// The function types that the worker calls, by their names in definitions (language 0.8, "Function Definition"). Kept
 /// in alphabetical order.
-pub static TYPES: [FunctionType; 7] = [
+pub static TYPES: [FunctionType; 11] = [
+    a2a::TYPE,
     asyncapi::TYPE,
     custom::TYPE,
     graphql::TYPE,
     http::TYPE,
+    http_call::TYPE,
+    mcp::TYPE,
     odata::TYPE,
+    process::TYPE,
     rest::TYPE,
     rpc::TYPE,
 ];
@@ -90,6 +105,8 @@ pub fn telling(workflow: &Workflow) -> Vec<Telling> {
     for function in &workflow.functions {
         let is_graphql = word(&function.kind) == graphql::TYPE.word;
         let uri = graphql::endpoint(function).filter(|_| is_graphql);
+        // Nothing can be asked at an address that only calls know.
+        let uri = uri.filter(|uri| Url::parse(uri).is_ok_and(|url| url.has_host()));
         let Some(uri) = uri.filter(|uri| all.iter().all(|known| known.uri != **uri)) else {
             continue;
         };
@@ -115,17 +132,30 @@ pub fn check_answer(answer: &str) -> Result<(), String> {
 pub struct Settings {
     /// The implementations of custom function types.
     pub connectors: custom::Connectors,
-    /// The addresses of gRPC services. They take precedence over the definition's.
-    pub rpc_servers: rpc::Servers,
+    /// The addresses of services. They take precedence over the definition's.
+    pub servers: Servers,
     /// The variables that commands get in addition to the usual ones.
     pub connector_environment: Vec<String>,
+    /// The processes that tasks may run.
+    pub processes: process::Processes,
+    /// The folder of the default catalog of functions.
+    pub catalog: Option<std::path::PathBuf>,
 }
 
 /// A function that can be called.
 pub(crate) type Compiled = Box<dyn CompiledFunction>;
 
-/// A compiled function, or a sentence that says why it cannot be called.
-pub(crate) type CompileResult = Result<Compiled, String>;
+/// A compiled function, or why it cannot be called.
+pub(crate) type CompileResult = Result<Compiled, Unusable>;
+
+/// Whether its calls run processes, which the operator allows or not.
+pub fn is_process(function: &Function) -> bool {
+    match function.kind {
+        FunctionKind::Process => true,
+        FunctionKind::Mcp => mcp::is_process(function),
+        _ => false,
+    }
+}
 
 /// A function as its type compiles it at deployment.
 #[async_trait]
@@ -143,6 +173,11 @@ pub(crate) trait CompiledFunction: Send + Sync {
     /// The reason why it cannot be called, although calls can be checked.
     fn release_documents(&mut self) -> Result<(), String> {
         Ok(())
+    }
+
+    /// The reason why it cannot be called: nothing says where its service is.
+    fn unaddressed(&self) -> Option<&str> {
+        None
     }
 
     /// The reasons why a call with these arguments would fail, as far as they are known.
@@ -171,6 +206,7 @@ pub(crate) trait CompiledFunction: Send + Sync {
 pub(crate) struct Clients {
     pub(crate) brokers: asyncapi::Brokers,
     pub(crate) custom: custom::CustomCaller,
+    pub(crate) processes: process::ProcessCaller,
     pub(crate) rpc: rpc::RpcCaller,
     pub(crate) rest: rest::RestCaller,
     /// Shared by `asyncapi` over HTTP, `graphql` and `odata`.
@@ -191,6 +227,27 @@ pub(crate) struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
+    /// The operator's address for a function's service.
+    pub(crate) fn server(&self, function: &Function, document: Option<&str>) -> Option<&'a Url> {
+        self.settings.servers.of(function, document)
+    }
+
+    /// The operator's address for a function's service, else the one in the function's metadata.
+    ///
+    /// # Errors
+    /// `metadata.server` is not a valid address.
+    pub(crate) fn server_or_own(
+        &self,
+        function: &Function,
+        document: Option<&str>,
+    ) -> Result<Option<Url>, String> {
+        if let Some(server) = self.server(function, document) {
+            return Ok(Some(server.clone()));
+        }
+        let own = rest::metadata_server(function)?;
+        Ok(own.and_then(|own| Url::parse(&own).ok()))
+    }
+
     pub(crate) fn get(&self, uri: &str) -> Option<&'a str> {
         let mut all = self.resources.iter();
         all.find(|(known, _)| known == uri)

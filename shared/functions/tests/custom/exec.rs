@@ -105,13 +105,13 @@ async fn output_is_bounded() {
 }
 
 /// Whether a process with this id exists and isn't a zombie.
-fn is_alive(id: &str) -> bool {
+pub fn is_alive(id: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     !status.is_empty() && !status.contains("State:\tZ")
 }
 
 /// The text that a script has written, once the line is complete.
-fn written(file: &Path) -> Option<String> {
+pub fn written(file: &Path) -> Option<String> {
     let text = std::fs::read_to_string(file).ok()?;
     text.ends_with('\n').then(|| text.trim().to_owned())
 }

@@ -34,9 +34,11 @@ pub fn function(kind: &str, auth: bool) -> Function {
         name: "send".into(),
         kind: FunctionKind::Custom(kind.to_owned()),
         operation: "order.ts#main".to_owned(),
+        place: String::new(),
         resource_auth: None,
         auth: auth.then_some(AuthId(0)),
         metadata: data!({"team": "shop"}),
+        within: None,
     }
 }
 
@@ -71,6 +73,16 @@ pub async fn call_with_exchange(
     last_exchange: LastExchange,
 ) -> Result<Data, WorkflowError> {
     let function = function("mail", false);
+    call_function(caller, function, arguments, auth, last_exchange).await
+}
+
+pub async fn call_function(
+    caller: &Caller,
+    function: Function,
+    arguments: Data,
+    auth: Option<(AuthScheme, Data)>,
+    last_exchange: LastExchange,
+) -> Result<Data, WorkflowError> {
     prepare(caller, &function).unwrap();
     let auth = auth.map(|(scheme, properties)| CallAuth {
         name: "shop".to_owned(),
@@ -88,6 +100,7 @@ pub async fn call_with_exchange(
         secrets: Default::default(),
         last_exchange,
         stored: Default::default(),
+        consumes: None,
         at: Timestamp::default(),
         auth,
     };

@@ -35,9 +35,11 @@ fn function(name: &str, kind: FunctionKind, operation: &str) -> Function {
         name: name.into(),
         kind,
         operation: operation.to_owned(),
+        place: String::new(),
         resource_auth: None,
         auth: None,
         metadata: Data::NULL,
+        within: None,
     }
 }
 
@@ -53,6 +55,7 @@ pub fn workflow(functions: Vec<Function>, timeout: Option<IsoDuration>) -> Workf
             arguments: None,
             selection_set: None,
             detached: false,
+            subscription: None,
         }),
         timeout: timeout.map(Into::into),
         ..Action::default()
@@ -83,6 +86,7 @@ pub fn request(function: &Function, arguments: Data) -> CallRequest {
         secrets: Default::default(),
         last_exchange: Default::default(),
         stored: Default::default(),
+        consumes: None,
         at: Timestamp::default(),
         auth: None,
     }

@@ -38,6 +38,10 @@ fn all_functions_of_all_examples_can_be_called() {
     let mut called = BTreeSet::new();
     let all = definitions();
     for path in &all {
+        // Its functions are in a file beside it; scenarios run it with them.
+        if path.with_file_name("functions.yaml").exists() {
+            continue;
+        }
         let text = std::fs::read(path).unwrap();
         let reading = swirl_spec::read(&text, &MapResources::default(), &Default::default());
         let Some(workflow) = reading.workflow else {

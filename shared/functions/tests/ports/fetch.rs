@@ -1,9 +1,11 @@
 //! Fetching of documents, and its limits.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::Redirect;
 use axum::routing::get;
 use swirl_functions::auth::{Auth, Secret};
@@ -220,6 +222,7 @@ async fn the_referring_document_decides_between_files_and_hosts() {
         given: swirl_spec::resource::MapResources::default(),
         http: resources(),
         files: Some(FileResources::new(folder.path(), 100)),
+        catalog: None,
     };
     let without = Fetcher {
         files: None,
@@ -274,4 +277,80 @@ async fn the_referring_document_decides_between_files_and_hosts() {
         }
     };
     tokio::task::spawn_blocking(check).await.unwrap();
+}
+
+/// A server that counts its requests. `/slow` never answers.
+async fn counting() -> (String, Arc<AtomicUsize>) {
+    let count = Arc::new(AtomicUsize::new(0));
+    let seen = count.clone();
+    let answer = move |uri: Uri| {
+        seen.fetch_add(1, Ordering::SeqCst);
+        async move {
+            match uri.path() {
+                "/slow" => std::future::pending().await,
+                "/there" => StatusCode::OK,
+                _ => StatusCode::NOT_FOUND,
+            }
+        }
+    };
+    let router = Router::new().fallback(answer);
+    (serve(router).await, count)
+}
+
+#[tokio::test]
+async fn a_document_that_failed_is_not_asked_again_for_its_definition() {
+    let (base, count) = counting().await;
+    let resources = resources().for_a_definition();
+    let missing = format!("{base}/missing");
+    for _ in 0..3 {
+        let cause = Cause::Status(404);
+        assert_eq!(
+            resources.fetch(&missing).await,
+            failed(missing.clone(), cause)
+        );
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    // With credentials, the answer may be another one.
+    let token = Secret::new("t");
+    let other = resources
+        .clone()
+        .with_auth(&missing, Auth::Bearer { token });
+    other.fetch(&missing).await.unwrap_err();
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    resources
+        .for_a_definition()
+        .fetch(&missing)
+        .await
+        .unwrap_err();
+    assert_eq!(count.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn the_documents_of_a_definition_have_limits_in_total() {
+    let (base, count) = counting().await;
+    let limit = Duration::from_millis(300);
+    let few = HttpOptions {
+        total_count_max: 2,
+        ..options()
+    };
+    let few = HttpResources::new(few).unwrap().for_a_definition();
+    let there = format!("{base}/there");
+    for _ in 0..2 {
+        few.fetch(&there).await.unwrap();
+    }
+    let cause = Cause::TotalCount { limit: 2 };
+    assert_eq!(few.fetch(&there).await, failed(there.clone(), cause));
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+
+    let short = HttpOptions {
+        total_time_max: limit,
+        ..options()
+    };
+    let short = HttpResources::new(short).unwrap().for_a_definition();
+    for path in ["/slow", "/there", "/slow"] {
+        let uri = format!("{base}{path}");
+        let cause = Cause::TotalTime { limit };
+        assert_eq!(short.fetch(&uri).await, failed(uri, cause));
+    }
+    assert!(count.load(Ordering::SeqCst) <= 3);
 }

@@ -227,8 +227,7 @@ fn client(authority: &str) -> OAuth2 {
         password: None,
         audiences: Vec::new(),
         subject_token: None,
-        requested_subject: None,
-        requested_issuer: None,
+        ..OAuth2::default()
     }
 }
 
@@ -462,7 +461,7 @@ async fn a_failed_token_request_is_an_error() {
                 grant_type: GrantType::Password,
                 ..oauth2.clone()
             },
-            "auth false: OAuth2: this grant type needs `username`, which the auth definition lacks",
+            "auth false: OAuth2: this grant type needs `password`, which the auth definition lacks",
         ),
     ] {
         assert_eq!(

@@ -1,6 +1,8 @@
 //! Failures of calls.
 
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -8,7 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::Redirect;
 use axum::routing::{any as on_any, get as on_get};
 use flate2::Compression;
-use flate2::write::{GzEncoder, ZlibEncoder};
+use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
 use swirl_functions::CallErrorKind;
 use swirl_functions::http::{Http, HttpConfig};
 use swirl_functions::types::rest::{CallContext, RestCaller};
@@ -131,6 +133,8 @@ async fn compressed_answers_are_read_within_the_limit() {
     };
     let mut deflate = ZlibEncoder::new(Vec::new(), Compression::default());
     deflate.write_all(json).unwrap();
+    let mut raw = DeflateEncoder::new(Vec::new(), Compression::default());
+    raw.write_all(json).unwrap();
     // A stream with one uncompressed block.
     let brotli = [&[0x0b, 0x03, 0x80][..], json, &[0x03]].concat();
     let bomb = gzip(&vec![b'0'; 9 << 20]);
@@ -147,13 +151,23 @@ async fn compressed_answers_are_read_within_the_limit() {
     let base = serve(
         Router::new()
             .route("/gzip", answer("gzip", gzip(json)))
+            .route("/upper", answer("X-GZIP", gzip(json)))
+            .route("/twice", answer("gzip, gzip", gzip(&gzip(json))))
+            .route(
+                "/members",
+                answer("gzip", [gzip(&json[..3]), gzip(&json[3..])].concat()),
+            )
+            .route("/raw", answer("deflate", raw.finish().unwrap()))
+            .route("/zstd", answer("zstd", json.to_vec()))
             .route("/deflate", answer("deflate", deflate.finish().unwrap()))
             .route("/br", answer("br", brotli))
             .route("/broken", answer("gzip", json.to_vec()))
             .route("/bomb", answer("gzip", bomb)),
     )
     .await;
-    for path in ["/gzip", "/deflate", "/br"] {
+    for path in [
+        "/gzip", "/deflate", "/br", "/upper", "/twice", "/members", "/raw",
+    ] {
         let found = call(&get(&base, path), Data::NULL).await;
         assert_eq!(found.unwrap(), data!({"a": 1}), "{path}");
     }
@@ -162,7 +176,99 @@ async fn compressed_answers_are_read_within_the_limit() {
         error.message.contains("larger than 8388608 bytes"),
         "{error}"
     );
-    call(&get(&base, "/broken"), Data::NULL).await.unwrap_err();
+    for (path, expected) in [
+        ("/broken", "200 OK: the body isn't valid gzip: "),
+        ("/zstd", "200 OK: the body is compressed with `zstd`"),
+    ] {
+        let error = fails(&get(&base, path), CallErrorKind::Response).await;
+        assert!(error.message.contains(expected), "{error}");
+    }
+}
+
+/// The status counts, even if the body cannot be read.
+#[tokio::test]
+async fn a_failure_whose_body_cannot_be_read_is_a_failure() {
+    let busy = || async {
+        let headers = [("content-encoding", "zstd"), ("retry-after", "7")];
+        (StatusCode::SERVICE_UNAVAILABLE, headers, "zstd")
+    };
+    let base = serve(Router::new().route("/", on_get(busy))).await;
+    let error = fails(&get(&base, "/"), CallErrorKind::Status(503)).await;
+    assert!(error.message.contains("compressed with `zstd`"), "{error}");
+    assert_eq!(error.retry_after, Some(Duration::from_secs(7)));
+}
+
+const OK: &[u8] =
+    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1\r\n\r\n7";
+
+/// Answers the first request of each connection, sends these bytes instead of the next answer, and closes the
+/// connection. Also counts the requests.
+async fn answers_once_a_connection(then: &'static [u8]) -> (String, Arc<AtomicUsize>) {
+    let (listener, base) = listener().await;
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = requests.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let count = count.clone();
+            tokio::spawn(async move {
+                for answer in [OK, then] {
+                    let mut buffer = [0; 4096];
+                    if stream.read(&mut buffer).await.unwrap() == 0 {
+                        return;
+                    }
+                    count.fetch_add(1, Ordering::Relaxed);
+                    stream.write_all(answer).await.unwrap();
+                }
+            });
+        }
+    });
+    (base, requests)
+}
+
+/// A service or a balancer may close a kept connection while a request is on its way.
+#[tokio::test]
+async fn a_request_on_a_kept_connection_that_was_closed_is_sent_once_more() {
+    const LATE: &[u8] =
+        b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+    for then in [&b""[..], LATE] {
+        let (base, requests) = answers_once_a_connection(then).await;
+        let caller = caller();
+        let post = |media: &str| {
+            let body = format!("requestBody: {{required: true, content: {{{media}: {{}}}}}}");
+            operation(
+                &base,
+                &format!("paths: {{/x: {{post: {{operationId: op, {body}}}}}}}"),
+            )
+        };
+        let operations = [
+            get(&base, "/x"),
+            post("application/json"),
+            post("multipart/form-data"),
+        ];
+        for round in 1..=5 {
+            let operation = &operations[round % 3];
+            let (arguments, context) = (Data::object(), context(None));
+            let found = caller.call(operation, &arguments, &context).await;
+            assert_eq!(found.unwrap(), data!(7));
+        }
+        // The first one on a new connection; each of the others on a kept one, then on a new one that isn't kept.
+        assert!(requests.load(Ordering::Relaxed) >= 6);
+    }
+}
+
+/// Whatever came of an answer, the service has processed the request.
+#[tokio::test]
+async fn a_request_whose_answer_began_is_not_sent_again() {
+    let (base, requests) = answers_once_a_connection(&OK[..OK.len() - 1]).await;
+    let caller = caller();
+    let operation = get(&base, "/x");
+    let (arguments, context) = (Data::NULL, context(None));
+    let call = || caller.call(&operation, &arguments, &context);
+    assert_eq!(call().await.unwrap(), data!(7));
+    let error = call().await.unwrap_err();
+    assert_eq!(error.kind, CallErrorKind::Connection, "{error}");
+    assert_eq!(requests.load(Ordering::Relaxed), 2);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use axum::routing::post;
 use axum::{Json, Router};
 use serde_json::json;
 use swirl_functions::Settings;
-use swirl_functions::types::rpc::Servers;
+use swirl_functions::servers::Servers;
 use swirl_model::data;
 use swirl_model::workflow::AuthScheme;
 use tokio::net::TcpListener;
@@ -122,7 +122,7 @@ async fn a_rejected_token_is_renewed() {
 async fn the_operators_address_takes_precedence() {
     let (server, _) = service::serve().await;
     let settings = Settings {
-        rpc_servers: Servers::parse(&[format!("acme.v1.UserService={server}")]).unwrap(),
+        servers: Servers::parse(&[format!("acme.v1.UserService={server}")]).unwrap(),
         ..Settings::default()
     };
     let get = Callable::with_settings("grpc://127.0.0.1:1", "GetUser", config(), settings);

@@ -20,11 +20,6 @@ fn uncallable_functions_are_rejected() {
     for (operation, metadata, expected) in [
         (
             "UserService#GetUser",
-            Data::NULL,
-            "nothing says where the service `acme.v1.UserService` listens",
-        ),
-        (
-            "UserService#GetUser",
             data!({"server": "users:9000"}),
             "`metadata.server`: `users:9000` is not a valid address",
         ),
@@ -65,14 +60,12 @@ fn uncallable_functions_are_rejected() {
     );
 }
 
+/// It may be given where the definition runs.
 #[test]
-fn the_message_for_a_missing_server_says_how_to_set_it() {
-    let error = refused(&format!("{URI}#UserService#GetUser"), Data::NULL, PROTO);
-    assert!(
-        error.contains("`metadata: {server: \"grpc://host:port\"}`")
-            && error.contains("`--rpc-server acme.v1.UserService=grpc://host:port`"),
-        "{error}"
-    );
+fn a_service_without_an_address_is_deployed() {
+    let caller = Caller::new(Http::new(config()).unwrap());
+    let function = function(&format!("{URI}#UserService#GetUser"), Data::NULL);
+    assert!(prepare(&caller, &function, PROTO).is_ok());
 }
 
 #[test]

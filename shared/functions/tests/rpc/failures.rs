@@ -1,5 +1,8 @@
 //! Failures as a workflow sees them.
 
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
@@ -7,9 +10,9 @@ use swirl_functions::http::HttpConfig;
 use swirl_model::data;
 use swirl_model::error::names;
 use swirl_model::workflow::AuthScheme;
-use swirl_servers::eventually;
+use swirl_servers::{Proxy, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_stream::wrappers::TcpListenerStream;
 
 use crate::fixture::{Callable, config};
@@ -142,6 +145,23 @@ async fn a_call_times_out() {
 }
 
 #[tokio::test]
+async fn a_silent_connection_is_made_again() {
+    let (server, _) = service::serve().await;
+    let proxy = Proxy::start(server.trim_start_matches("grpc://")).unwrap();
+    let brief = HttpConfig {
+        timeout: Duration::from_secs(2),
+        ..config()
+    };
+    let server = format!("grpc://{}", proxy.address());
+    let get = Callable::new(&server, "GetUser", brief);
+    get.call(data!({"name": "Ada"})).await.unwrap();
+    proxy.silence();
+    let (code, message) = get.fails(data!({"name": "Ada"})).await;
+    assert_eq!(code, "timeout", "{message}");
+    get.call(data!({"name": "Ada"})).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_dropped_call_is_cancelled_on_the_server() {
     let (server, seen) = service::serve().await;
     let get = Callable::new(&server, "GetUser", config());
@@ -253,4 +273,48 @@ async fn a_malformed_answer_is_an_error() {
         code == "response" && message.contains("malformed"),
         "{code} {message}"
     );
+}
+
+/// Forwards a connection to the server, until it is told to close the connection instead of forwarding.
+async fn relay(mut near: TcpStream, server: SocketAddr, closes: Arc<AtomicBool>) {
+    let mut far = TcpStream::connect(server).await.unwrap();
+    let (mut one, mut other) = ([0; 4096], [0; 4096]);
+    loop {
+        tokio::select! {
+            read = near.read(&mut one) => match read {
+                Ok(size) if size > 0 && !closes.load(Ordering::Relaxed) => {
+                    far.write_all(&one[..size]).await.unwrap();
+                }
+                _ => return,
+            },
+            read = far.read(&mut other) => match read {
+                Ok(size) if size > 0 => near.write_all(&other[..size]).await.unwrap(),
+                _ => return,
+            },
+        }
+    }
+}
+
+/// A server or a balancer may close a kept connection while a call is on its way.
+#[tokio::test]
+async fn a_call_on_a_kept_connection_that_was_closed_is_made_once_more() {
+    let (server, seen) = service::serve().await;
+    let server = server.trim_start_matches("grpc://").parse().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("grpc://{}", listener.local_addr().unwrap());
+    let connections = Arc::new(Mutex::new(Vec::new()));
+    let opened = connections.clone();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            let closes = Arc::new(AtomicBool::new(false));
+            opened.lock().unwrap().push(closes.clone());
+            tokio::spawn(relay(near, server, closes));
+        }
+    });
+    let get = Callable::new(&address, "GetUser", config());
+    get.call(data!({"name": "Ada"})).await.unwrap();
+    connections.lock().unwrap()[0].store(true, Ordering::Relaxed);
+    get.call(data!({"name": "Ada"})).await.unwrap();
+    assert_eq!(connections.lock().unwrap().len(), 2);
+    assert_eq!(seen.lock().unwrap().metadata.len(), 2);
 }

@@ -32,9 +32,11 @@ pub fn function(operation: &str, metadata: Data) -> Function {
         name: "f".into(),
         kind: FunctionKind::Rpc,
         operation: operation.to_owned(),
+        place: String::new(),
         resource_auth: None,
         auth: None,
         metadata,
+        within: None,
     }
 }
 
@@ -103,6 +105,7 @@ impl Callable {
             secrets: Default::default(),
             last_exchange: Default::default(),
             stored: Default::default(),
+            consumes: None,
             at: Timestamp::default(),
             auth,
         };

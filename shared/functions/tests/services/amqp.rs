@@ -10,12 +10,13 @@ use lapin::types::FieldTable;
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties, ExchangeKind};
 use serde_json::{Value, json};
 use swirl_model::{Data, data};
-use swirl_servers::{RabbitServer, eventually};
+use swirl_servers::{Proxy, RabbitServer, eventually};
 use tokio::time::timeout;
 
 use crate::asyncapi::code;
 use crate::fixture::{basic, bearer};
 use crate::listen::{document, function, heard};
+use crate::silent::{is_renewed, sender};
 
 async fn channel(server: &RabbitServer) -> Channel {
     let uri = format!("amqp://{}", server.address());
@@ -187,6 +188,15 @@ async fn messages_go_over_amqp() {
             "{message}"
         );
     }
+
+    // A broker whose connection goes silent.
+    let proxy = Proxy::start(server.address()).unwrap();
+    is_renewed(
+        "amqp",
+        &proxy,
+        &sender(&format!("amqp://{}", proxy.address())),
+    )
+    .await;
 
     // A broker that has gone away.
     server.kill().unwrap();

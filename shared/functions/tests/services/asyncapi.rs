@@ -177,7 +177,7 @@ async fn mqtt_3_is_used_if_the_document_says_so() {
     }
     // `p2` means MQTT 3.1.1 in the broker's log; version 5 would be `p5`.
     let log = std::fs::read_to_string(broker.log()).unwrap();
-    assert_eq!(log.matches("(p2, c1, k30)").count(), 2, "{log}");
+    assert_eq!(log.matches("(p2, c1, k10)").count(), 2, "{log}");
 }
 
 #[tokio::test]

@@ -8,9 +8,11 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use serde_json::Value;
-use swirl_functions::Caller;
 use swirl_functions::http::{Http, HttpConfig};
+use swirl_functions::servers::Servers;
+use swirl_functions::{Caller, Settings};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
+use swirl_model::messages::Consumes;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{AuthScheme, Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError, data};
@@ -128,13 +130,30 @@ impl Callable {
         documents: &[(&str, &str)],
         config: HttpConfig,
     ) -> Result<Callable, String> {
+        Callable::among(&[], kind, operation, metadata, documents, config)
+    }
+
+    /// The same with addresses of the operator's, as `NAME=ADDRESS`. The function's name is `f`.
+    ///
+    /// # Errors
+    /// The problem that deployment reports.
+    pub fn among(
+        servers: &[String],
+        kind: FunctionKind,
+        operation: &str,
+        metadata: Data,
+        documents: &[(&str, &str)],
+        config: HttpConfig,
+    ) -> Result<Callable, String> {
         let function = Function {
             name: "f".into(),
             kind,
             operation: operation.to_owned(),
+            place: String::new(),
             resource_auth: None,
             auth: None,
             metadata,
+            within: None,
         };
         let workflow = Workflow {
             functions: vec![function.clone()],
@@ -144,7 +163,11 @@ impl Callable {
             .iter()
             .map(|(uri, text)| ((*uri).to_owned(), (*text).to_owned()))
             .collect();
-        let caller = Caller::new(Http::new(config).unwrap());
+        let settings = Settings {
+            servers: Servers::parse(servers).unwrap(),
+            ..Settings::default()
+        };
+        let caller = Caller::with_settings(Http::new(config).unwrap(), settings);
         // The given documents contain the requested ones and those that they refer to.
         let mut asked: Vec<(String, String)> = Vec::new();
         loop {
@@ -193,6 +216,7 @@ impl Callable {
             secrets: Default::default(),
             last_exchange: Default::default(),
             stored: Default::default(),
+            consumes: None,
             at: Timestamp::default(),
             auth,
         }
@@ -205,6 +229,16 @@ impl Callable {
         auth: Option<(AuthScheme, Data)>,
     ) -> Result<Data, WorkflowError> {
         let request = self.made(arguments, selection, auth);
+        let stored = request.stored.clone();
+        let result = self.caller.call(request).await;
+        stored.notify().await;
+        result
+    }
+
+    /// Takes several messages.
+    pub async fn take(&self, rule: impl Consumes + 'static) -> Result<Data, WorkflowError> {
+        let mut request = self.made(Data::object(), None, None);
+        request.consumes = Some(Arc::new(rule));
         let stored = request.stored.clone();
         let result = self.caller.call(request).await;
         stored.notify().await;

@@ -66,6 +66,6 @@ async fn inline_paths_need_a_server_to_be_called() {
     assert_eq!(server.seen()[0].uri.path(), "/users/5");
     let unknown = with(Data::NULL).unwrap();
     let (_, _, _, message) = error_parts(unknown.call(data!({"id": 5})).await.unwrap_err());
-    assert!(message.contains("without `servers`"), "{message}");
+    assert!(message.contains("which has no `servers`"), "{message}");
     assert!(with(data!({"server": "nowhere"})).is_err());
 }

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use swirl_functions::http::HttpConfig;
 use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::{MosquittoServer, NatsServer, RedisServer, eventually};
@@ -49,15 +50,19 @@ pub fn function(document: &str, operation: &str) -> Callable {
 }
 
 pub fn made(document: &str, operation: &str, metadata: Data) -> Result<Callable, String> {
+    made_with(document, operation, metadata, config())
+}
+
+pub fn made_with(
+    document: &str,
+    operation: &str,
+    metadata: Data,
+    config: HttpConfig,
+) -> Result<Callable, String> {
     let operation = format!("{URI}#{operation}");
     let documents = [(URI, document)];
-    Callable::with(
-        FunctionKind::Asyncapi,
-        &operation,
-        metadata,
-        &documents,
-        config(),
-    )
+    let kind = FunctionKind::Asyncapi;
+    Callable::with(kind, &operation, metadata, &documents, config)
 }
 
 /// The result of a wait while messages are sent repeatedly.

@@ -1,11 +1,13 @@
-//! Functions of the types `asyncapi`, `graphql` and `odata`, called over real connections to servers that the tests
+//! Functions of the types `a2a`, `asyncapi`, `graphql`, `http-call`, `mcp` and `odata`, called over real connections to servers that the tests
 //! run.
 
 // Clippy's exceptions for tests don't cover helper functions of integration tests.
 #![allow(clippy::unwrap_used)]
 
+mod agents;
 mod amqp;
 mod asyncapi;
+mod credentials;
 mod fixture;
 mod graphql;
 mod inline;
@@ -14,5 +16,8 @@ mod kafka_sasl;
 mod listen;
 mod nats;
 mod odata;
+mod servers;
+mod silent;
+mod subscribe;
 mod tls;
 mod ws;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::json;
 use swirl_model::{Data, data};
-use swirl_servers::{KafkaMock, MosquittoServer, RedisServer};
+use swirl_servers::{KafkaMock, MosquittoServer, NatsServer, RedisServer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -38,6 +38,11 @@ fn acceptor() -> TlsAcceptor {
 /// Forwards everything received over TLS to a server without TLS. If the server names its own port, as Kafka's brokers
 /// do, it is replaced by the relay's port.
 async fn relay(to: u16) -> u16 {
+    relay_from(to, false).await
+}
+
+/// With `greets`, TLS begins after the server's first line, as in the protocol of NATS.
+async fn relay_from(to: u16, greets: bool) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let acceptor = acceptor();
@@ -45,10 +50,20 @@ async fn relay(to: u16) -> u16 {
         while let Ok((stream, _)) = listener.accept().await {
             let acceptor = acceptor.clone();
             tokio::spawn(async move {
+                let mut inner = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
+                let mut stream = stream;
+                if greets {
+                    let mut line = Vec::new();
+                    while !line.ends_with(b"\n") {
+                        line.push(inner.read_u8().await.unwrap());
+                    }
+                    let line = String::from_utf8(line).unwrap();
+                    let line = line.replacen('{', "{\"tls_required\":true,", 1);
+                    stream.write_all(line.as_bytes()).await.unwrap();
+                }
                 let Ok(outer) = acceptor.accept(stream).await else {
                     return;
                 };
-                let inner = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
                 let (outer_in, outer_out) = tokio::io::split(outer);
                 let (inner_in, inner_out) = inner.into_split();
                 let said =
@@ -135,6 +150,12 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
         assert_eq!(found, "connection", "{url}: {message}");
         servers.push(url);
     }
+    let nats = NatsServer::start().unwrap();
+    let url = format!("tls://127.0.0.1:{}", relay_from(nats.port(), true).await);
+    let tell = function(&document(&url, "light.{id}", json!({})), "tell");
+    let (found, message) = code(tell.call(data!({"lumens": 1})).await.unwrap_err());
+    assert_eq!(found, "connection", "{url}: {message}");
+    servers.push(url);
     let name = "tls::messages_go_over_tls_to_servers_whose_certificate_is_trusted";
     let done = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])

@@ -71,6 +71,27 @@ impl Zone {
         Some(self.0.to_datetime(at.to_jiff()?))
     }
 
+    /// The instant within a day of `at` at which the clocks are put back, and by how much: from then on, local times
+    /// come for the second time.
+    pub(crate) fn repeated(&self, at: Timestamp) -> Option<(Timestamp, jiff::SignedDuration)> {
+        let day = jiff::SignedDuration::from_hours(24);
+        let at = at.to_jiff()?;
+        let (from, to) = (at.checked_sub(day).ok()?, at.checked_add(day).ok()?);
+        let mut offset = self.0.to_offset(from);
+        for change in self.0.following(from) {
+            if change.timestamp() > to {
+                return None;
+            }
+            let back = offset.seconds() - change.offset().seconds();
+            offset = change.offset();
+            if back > 0 {
+                let begin = Timestamp(change.timestamp().as_millisecond());
+                return Some((begin, jiff::SignedDuration::from_secs(back.into())));
+            }
+        }
+        None
+    }
+
     /// The instant of a local time. Of a doubled one the first; a skipped one is the moment at
     /// which the clocks are put forward. `None` beyond the calendar.
     pub(crate) fn resolve(&self, local: DateTime) -> Option<Timestamp> {

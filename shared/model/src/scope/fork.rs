@@ -22,7 +22,16 @@ pub enum BranchResult {
         /// (docs/language.md#decision-81).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         left: bool,
+        /// The branch's `$context`, if it has one.
+        #[serde(
+            default,
+            skip_serializing_if = "Option::is_none",
+            deserialize_with = "crate::data::present"
+        )]
+        context: Option<Data>,
     },
+    /// A branch of a race failed. It counts as done, because the others go on.
+    Lost(WorkflowError),
     Failed(WorkflowError),
     /// An action's handler leads out of the branch, and out of the state that forked.
     Left {
@@ -33,12 +42,15 @@ pub enum BranchResult {
     Terminated {
         data: Data,
         parents: bool,
+        /// Of a branch of tasks: the context at its end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<Data>,
     },
 }
 
 impl BranchResult {
     pub fn is_done(&self) -> bool {
-        matches!(self, BranchResult::Done { .. })
+        matches!(self, BranchResult::Done { .. } | BranchResult::Lost(_))
     }
 
     /// As JSON text.
@@ -64,6 +76,16 @@ pub struct Fork {
     pub data: Data,
     pub items: Option<Data>,
     pub params: Vec<(Arc<str>, Data)>,
+    /// `$context` at the fork.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::data::present"
+    )]
+    pub context: Option<Data>,
+    /// The task that the fork is a part of an extension of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extended: Option<Box<Extended>>,
     pub last_error: Option<WorkflowError>,
     pub total: u32,
     /// Branches below this index may run.
@@ -113,6 +135,8 @@ impl Fork {
             data: self.data.clone(),
             items: self.items.clone(),
             params: self.params.clone(),
+            context: self.context.clone(),
+            extended: self.extended.clone(),
             last_error: self.last_error.clone(),
             results: Default::default(),
             failed: 0,

@@ -47,6 +47,8 @@ pub struct ResultRule {
     pub replace: bool,
     /// Applied to the state data once the result is in it: its selection becomes the state data.
     pub output: Option<ExprId>,
+    /// The result becomes the state data, whatever it is.
+    pub whole: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -83,11 +85,33 @@ impl Default for ActionKind {
 #[derive(Debug, Clone)]
 pub struct Call {
     pub function: FunctionId,
-    /// `None`: the action's data itself (docs/language.md#decision-54).
+    /// `None`: the action's data itself (docs/language.md#decision-103).
     pub arguments: Option<Template>,
     pub selection_set: Option<Template>,
     /// `invoke: async`.
     pub detached: bool,
+    /// It takes messages until it has enough, and gives the list of them.
+    pub subscription: Option<Box<MessageRule>>,
+}
+
+/// The messages that a subscription takes (DSL 1.0, "AsyncAPI Subscription"). Expressions are over a message, or over the
+/// list of those taken so far.
+#[derive(Debug, Clone)]
+pub struct MessageRule {
+    pub filter: Option<ExprId>,
+    /// `for`: the time after which it ends.
+    pub span: Option<Period>,
+    pub enough: Enough,
+}
+
+/// When a subscription has enough messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enough {
+    Amount(u32),
+    /// Before each message.
+    Until(ExprId),
+    /// After each message, if this doesn't hold.
+    While(ExprId),
 }
 
 /// Produces an event, or waits for one, or produces one and waits for its answer. The consumed event is the action's
@@ -104,6 +128,8 @@ pub struct EventAction {
 pub struct Subflow {
     pub workflow: String,
     pub version: Option<String>,
+    /// Its input; `None`: the action's data itself.
+    pub input: Option<Template>,
     pub detached: bool,
     /// `onParentComplete`: of a detached one only.
     pub on_parent_end: OnParentEnd,

@@ -9,15 +9,26 @@ use super::*;
 #[derive(Debug, Clone)]
 pub enum StateKind {
     Callback(Callback),
+    /// Tasks in a list.
+    Do(FlowId),
+    Emit(Emit),
     Event(EventState),
+    For(For),
     Foreach(Foreach),
+    /// Tasks of a function.
+    Function(TaskFunction),
     /// A value to merge into the state data; null adds nothing.
     Inject(Data),
+    Listen(Box<Listen>),
     Operation(ListId),
     Parallel(Parallel),
+    Raise(Raise),
+    /// The data becomes this value.
+    Set(Template),
     Sleep(Period),
     Switch(Switch),
     SwitchEvents(SwitchEvents),
+    Try(Box<Try>),
 }
 
 impl Default for StateKind {
@@ -31,6 +42,14 @@ impl StateKind {
     pub fn as_str(&self) -> &'static str {
         match self {
             StateKind::Callback(_) => "callback",
+            StateKind::Do(_) => "do",
+            StateKind::Emit(_) => "emit",
+            StateKind::For(_) => "for",
+            StateKind::Function(_) => "call",
+            StateKind::Listen(_) => "listen",
+            StateKind::Raise(_) => "raise",
+            StateKind::Set(_) => "set",
+            StateKind::Try(_) => "try",
             StateKind::Event(_) => "event",
             StateKind::Foreach(_) => "foreach",
             StateKind::Inject(_) => "inject",
@@ -67,16 +86,40 @@ impl StateKind {
             StateKind::Callback(callback) => vec![callback.actions],
             StateKind::Event(event) => event.entries.iter().map(|entry| entry.actions).collect(),
             StateKind::Foreach(foreach) => of_body(&foreach.body).into_iter().collect(),
+            StateKind::Listen(listen) => listen.source.into_iter().collect(),
             StateKind::Operation(list) => vec![*list],
             StateKind::Parallel(parallel) => {
                 let bodies = parallel.branches.iter().map(|branch| &branch.body);
                 bodies.filter_map(of_body).collect()
             }
-            StateKind::Inject(_)
+            StateKind::Do(_)
+            | StateKind::Emit(_)
+            | StateKind::For(_)
+            | StateKind::Function(_)
+            | StateKind::Inject(_)
+            | StateKind::Raise(_)
+            | StateKind::Set(_)
             | StateKind::Sleep(_)
             | StateKind::Switch(_)
-            | StateKind::SwitchEvents(_) => Vec::new(),
+            | StateKind::SwitchEvents(_)
+            | StateKind::Try(_) => Vec::new(),
         }
+    }
+
+    /// The lists of tasks that run in the same scope.
+    pub fn inner_flows(&self) -> impl Iterator<Item = FlowId> {
+        let (body, handler) = match self {
+            StateKind::Do(flow) => (Some(*flow), None),
+            StateKind::For(each) => (Some(each.body), None),
+            StateKind::Function(function) => (Some(function.body), None),
+            StateKind::Listen(listen) => {
+                let each = listen.each.as_ref();
+                (each.and_then(|each| each.body), None)
+            }
+            StateKind::Try(attempt) => (Some(attempt.body), attempt.handler),
+            _ => (None, None),
+        };
+        body.into_iter().chain(handler)
     }
 }
 
@@ -248,6 +291,8 @@ pub struct Parallel {
     pub collect: bool,
     /// Where in the state data that list goes; `None`: it becomes the state data.
     pub collect_to: Option<PathId>,
+    /// The output of the first branch that completes becomes the state data. A branch that fails is out of the race.
+    pub race: bool,
 }
 
 impl Parallel {

@@ -6,6 +6,10 @@ use super::*;
 #[derive(Debug, Clone)]
 pub enum Next {
     Transition(Transition),
+    /// The list of tasks ends, and what is around it goes on.
+    Leave,
+    /// The list of an extension ends, and the task that would follow it is skipped.
+    Skip,
     End(End),
 }
 

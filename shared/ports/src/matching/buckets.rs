@@ -9,6 +9,8 @@ use std::sync::Arc;
 use swirl_model::CloudEvent;
 use swirl_model::event::{EventMatch, is_source_pattern};
 
+use crate::KeptGroup;
+
 use super::Correlation;
 use super::fit::known_value;
 
@@ -27,8 +29,10 @@ fn kind_of(filter: &EventMatch) -> String {
 /// The bucket in which a filter is stored and searched.
 pub fn bucket_of(filter: &EventMatch, correlation: &Correlation) -> Arc<str> {
     let kind = kind_of(filter);
-    let known = filter.correlation.iter().find_map(|(attribute, explicit)| {
-        Some((attribute, known_value(attribute, explicit, correlation)?))
+    let mut rules = filter.attributes.iter().chain(&filter.correlation);
+    let known = rules.find_map(|(attribute, explicit)| {
+        let value = known_value(filter, attribute, explicit, correlation)?;
+        Some((attribute, value))
     });
     match known {
         Some((attribute, value)) => valued(&kind, attribute, value).into(),
@@ -70,7 +74,7 @@ pub fn buckets_with<'a>(
     for filter in listeners {
         let kind = kind_of(filter);
         // As in `bucket_of`, a wait is stored under the first value that is known.
-        let mut rules = filter.correlation.iter();
+        let mut rules = filter.attributes.iter().chain(&filter.correlation);
         let always_known = rules.any(|(attribute, constant)| {
             let value = event.attribute(attribute);
             buckets.extend(value.map(|value| valued(&kind, attribute, &value).into()));
@@ -92,12 +96,29 @@ pub fn attributes_of(event: &CloudEvent) -> impl Iterator<Item = &str> + Clone {
 
 /// The attributes that make an event worth keeping: the event carries them, and a definition correlates by them.
 pub fn attributes_to_keep(event: &CloudEvent, consumed: &[EventMatch]) -> BTreeSet<Arc<str>> {
-    let filters = consumed.iter().filter(|filter| filter.is_kind(event));
+    let filters = consumed.iter();
+    let filters = filters.filter(|filter| filter.is_kind(event) && filter.has_attributes(event));
     let attributes = filters.flat_map(|filter| filter.correlation.iter().map(|(name, _)| name));
     attributes
         .filter(|name| event.attribute(name).is_some())
         .cloned()
         .collect()
+}
+
+/// What the size of a kept event counts for: the workflows that correlate by one of its attributes, and its type.
+/// `owners`: the workflows of `consumed`.
+pub fn groups_to_keep(
+    event: &CloudEvent,
+    consumed: &[EventMatch],
+    owners: &[Arc<str>],
+) -> BTreeSet<KeptGroup> {
+    let owned = consumed.iter().zip(owners).filter(|(filter, _)| {
+        let mut names = filter.correlation.iter();
+        filter.is_kind(event) && names.any(|(name, _)| event.attribute(name).is_some())
+    });
+    let workflows = owned.map(|(_, owner)| KeptGroup::Workflow(owner.clone()));
+    let kind = KeptGroup::Kind(event.kind.as_str().into());
+    workflows.chain([kind]).collect()
 }
 
 #[cfg(test)]

@@ -42,18 +42,19 @@ impl Fit {
 
 /// The value that this attribute of an event must have for the instance, if it is known.
 pub(super) fn known_value<'a>(
+    filter: &EventMatch,
     attribute: &str,
     explicit: &'a Option<String>,
     correlation: &'a Correlation,
 ) -> Option<&'a String> {
-    let lower = attribute.to_ascii_lowercase();
-    explicit
-        .as_ref()
-        .or_else(|| correlation.get(lower.as_str()))
+    explicit.as_ref().or_else(|| match filter.apart {
+        true => None,
+        false => correlation.get(attribute.to_ascii_lowercase().as_str()),
+    })
 }
 
 pub fn fit(filter: &EventMatch, correlation: &Correlation, event: &CloudEvent) -> Fit {
-    if !filter.is_kind(event) {
+    if !filter.is_kind(event) || !filter.has_attributes(event) {
         return Fit::No;
     }
     if filter.correlation.is_empty() {
@@ -63,7 +64,7 @@ pub fn fit(filter: &EventMatch, correlation: &Correlation, event: &CloudEvent) -
     for (attribute, explicit) in &filter.correlation {
         let found = event.attribute(attribute);
         carried |= found.is_some();
-        if let Some(value) = known_value(attribute, explicit, correlation) {
+        if let Some(value) = known_value(filter, attribute, explicit, correlation) {
             if found.as_ref() != Some(value) {
                 return Fit::No;
             }
@@ -77,8 +78,16 @@ pub fn fit(filter: &EventMatch, correlation: &Correlation, event: &CloudEvent) -
     }
 }
 
-/// The event's values for the attributes that a filter correlates by.
+/// The event's values for the attributes that a filter correlates by, as the instance learns them.
 pub fn learnt(filter: &EventMatch, event: &CloudEvent) -> Correlation {
+    match filter.apart {
+        true => Correlation::new(),
+        false => values(filter, event),
+    }
+}
+
+/// The event's values for the attributes that a filter correlates by.
+pub(super) fn values(filter: &EventMatch, event: &CloudEvent) -> Correlation {
     let names = filter.correlation.iter().map(|(name, _)| name);
     names
         .filter_map(|name| Some((name.to_ascii_lowercase().into(), event.attribute(name)?)))

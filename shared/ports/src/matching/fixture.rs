@@ -21,6 +21,6 @@ pub fn filter(correlation: &[(&str, Option<&str>)]) -> EventMatch {
         source: None,
         kind: Some("t".to_owned()),
         correlation: correlation.iter().map(pair).collect(),
-        except: None,
+        ..EventMatch::default()
     }
 }

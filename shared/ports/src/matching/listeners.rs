@@ -18,11 +18,12 @@ pub struct Listeners {
 
 impl Listeners {
     pub fn new(filters: impl Iterator<Item = EventMatch>) -> Listeners {
-        let mut seen: BTreeSet<(Option<String>, Option<String>, Names)> = BTreeSet::new();
+        let mut seen: BTreeSet<(Option<String>, Option<String>, [Names; 2])> = BTreeSet::new();
         let mut all = Listeners::default();
         for filter in filters {
             let kind = filter.kind.clone();
-            if !seen.insert((kind, filter.source.clone(), filter.correlation.clone())) {
+            let names = [filter.correlation.clone(), filter.attributes.clone()];
+            if !seen.insert((kind, filter.source.clone(), names)) {
                 continue;
             }
             match &filter.kind {
@@ -59,7 +60,7 @@ mod tests {
             source: source.map(str::to_owned),
             kind: kind.map(str::to_owned),
             correlation: names.iter().map(|name| ((*name).into(), None)).collect(),
-            except: None,
+            ..EventMatch::default()
         }
     }
 

@@ -13,7 +13,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use buckets::{
-    attributes_of, attributes_to_keep, bucket_of, buckets_of, buckets_with, is_valued,
+    attributes_of, attributes_to_keep, bucket_of, buckets_of, buckets_with, groups_to_keep,
+    is_valued,
 };
 pub use fit::{Fit, addressee, fit, learnt};
 pub use listeners::Listeners;

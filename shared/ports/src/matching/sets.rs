@@ -25,6 +25,9 @@ pub struct Set {
     /// The correlation values that the instance gets from the set's events.
     #[serde(default)]
     pub learnt: Correlation,
+    /// The instance gets the events in the order in which they came, otherwise in that of the trigger.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_in_order: bool,
 }
 
 impl Set {
@@ -34,6 +37,7 @@ impl Set {
             events: BTreeMap::new(),
             agreed: values.clone(),
             learnt: Correlation::new(),
+            is_in_order: false,
             values,
         }
     }
@@ -90,6 +94,7 @@ impl Set {
             event: event.clone(),
         };
         self.events.insert(role.place, (at, start));
+        self.is_in_order = trigger.events[role.place].apart;
         let note = |all: &mut Correlation, new: &Correlation| {
             for (name, value) in new {
                 all.entry(name.clone()).or_insert_with(|| value.clone());
@@ -103,9 +108,13 @@ impl Set {
 
     /// The start that the complete set causes.
     pub fn begun(self) -> PendingStart {
+        let mut events: Vec<_> = self.events.into_values().collect();
+        if self.is_in_order {
+            events.sort_by_key(|(at, _)| *at);
+        }
         PendingStart {
             definition: self.definition,
-            events: self.events.into_values().map(|(_, start)| start).collect(),
+            events: events.into_iter().map(|(_, start)| start).collect(),
             correlation: self.learnt,
         }
     }

@@ -8,6 +8,7 @@ use swirl_model::event::EventMatch;
 use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::scope::StartEvent;
 
+use super::fit::values;
 use super::{Correlation, learnt};
 use crate::events::{Ingested, Start, Trigger};
 
@@ -95,9 +96,12 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     let fitting = places.filter(|(_, filter)| may_start(filter, event));
     let role = |(place, filter): (usize, &EventMatch)| {
         let (known, open) = (learnt(filter, event), open(filter));
-        let mut values = known.clone();
-        values.retain(|name, _| open.contains(&**name));
-        let bound = !open.is_empty() && values.len() == open.len();
+        let mut values = match filter.apart {
+            true => filter.shares.iter().cloned().collect(),
+            false => values(filter, event),
+        };
+        values.retain(|name, _| filter.apart || open.contains(&**name));
+        let bound = !filter.apart && !open.is_empty() && values.len() == open.len();
         Role {
             place,
             learnt: known,
@@ -144,6 +148,9 @@ pub fn has_all(those: &Correlation, these: &Correlation) -> bool {
 
 /// The attributes whose values come from events, in lower case.
 fn open(filter: &EventMatch) -> BTreeSet<String> {
+    if filter.apart {
+        return BTreeSet::new();
+    }
     let rules = filter.correlation.iter();
     let open = rules.filter(|(_, constant)| constant.is_none());
     open.map(|(name, _)| name.to_ascii_lowercase()).collect()
@@ -153,6 +160,7 @@ fn open(filter: &EventMatch) -> BTreeSet<String> {
 fn may_start(filter: &EventMatch, event: &CloudEvent) -> bool {
     let carried = |name: &str| event.attribute(name).is_some();
     filter.is_kind(event)
+        && filter.has_attributes(event)
         && (filter.correlation.is_empty()
             || filter.correlation.iter().any(|(name, _)| carried(name)))
         && filter

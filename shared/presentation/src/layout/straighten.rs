@@ -66,19 +66,18 @@ impl Graph {
             .map(|item| root(&mut parts, item))
             .collect();
         let left = |item: &Item| item.x - item.left;
-        let least = |items: &[Item], of: usize| {
-            let own = items.iter().zip(&part).filter(|(_, part)| **part == of);
-            own.map(|(item, _)| left(item)).fold(f64::MAX, f64::min)
-        };
+        // By part: its left edge.
+        let mut least = vec![f64::MAX; self.items.len()];
+        for (item, part) in self.items.iter().zip(&part) {
+            least[*part] = least[*part].min(left(item));
+        }
         let mut order: Vec<usize> = part.clone();
         order.sort_unstable();
         order.dedup();
-        order.sort_by(|a, b| least(&self.items, *a).total_cmp(&least(&self.items, *b)));
-        let edge = order
-            .first()
-            .map_or(0.0, |first| least(&self.items, *first));
+        order.sort_by(|a, b| least[*a].total_cmp(&least[*b]));
+        let edge = order.first().map_or(0.0, |first| least[*first]);
         for of in order {
-            let mut room = least(&self.items, of) - edge;
+            let mut room = least[of] - edge;
             for layer in &self.layers {
                 for pair in layer
                     .windows(2)

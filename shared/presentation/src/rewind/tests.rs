@@ -91,7 +91,7 @@ fn history() -> Vec<HistoryEntry> {
         error: Some(failure()),
     };
     [
-        ("r", Event::InstanceStarted),
+        ("r", Event::InstanceStarted { scheduled_at: None }),
         ("r", entered(0, "Await")),
         ("r", came("packed")),
         ("r", came("paid")),

@@ -7,6 +7,7 @@ use futures::future::{Either, poll_immediate, select};
 use swirl_model::time::Timestamp;
 use swirl_ports::{Acquired, Held, Lease};
 
+use super::join::must_end;
 use super::{Driver, Run};
 use crate::Error;
 use crate::places::Place;
@@ -48,10 +49,6 @@ pub(super) enum Admission {
 
 /// The workflow has its maximum number of places.
 pub(super) struct AtCapacity;
-
-pub(super) fn must_end(held: &Held) -> bool {
-    held.closed || held.inbox.iter().any(|item| item.input.is_operator())
-}
 
 impl Driver {
     /// Returns a place, if places are shared. A scope that must end always gets one.

@@ -2,9 +2,9 @@
 //! it ends, so the attempts that remain have crashed their process. After [`ATTEMPTS_MAX`] of them, no worker tries
 //! again.
 //!
-//! Only computing counts. While a scope waits for an answer its attempt is removed, so that a long call isn't blamed
-//! for a crash that another scope causes. For the same reason suspected scopes compute one at a time in a process: from
-//! the second attempt, one at a time per workflow; from the third, one at a time overall. A backlog makes many innocent
+//! Computing counts, and so does a call, since it may be what ends the process. A long call may thus be blamed for
+//! crashes that another scope causes; each answer ends the blame. Suspected scopes compute one at a time in a process, so
+//! that few are blamed, but their calls don't wait for each other: from the second attempt, one at a time per workflow; from the third, one at a time overall. A backlog makes many innocent
 //! scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't wait for lightly
 //! suspected ones.
 
@@ -45,7 +45,14 @@ impl Suspects {
 
 /// A recorded attempt.
 pub(super) struct Attempt {
-    _alone: Option<OwnedMutexGuard<()>>,
+    alone: Option<OwnedMutexGuard<()>>,
+}
+
+impl Attempt {
+    /// The scope doesn't compute any more, so another suspected one may.
+    pub(super) fn let_others(&mut self) {
+        self.alone = None;
+    }
 }
 
 impl Driver {
@@ -93,7 +100,7 @@ impl Driver {
             self.store.clear_attempts(scope, true).await?;
             return Err(Error::Attempts { count });
         }
-        Ok(Some(Attempt { _alone: alone }))
+        Ok(Some(Attempt { alone }))
     }
 
     /// Ends an attempt, because the process survived it or the scope is about to wait.

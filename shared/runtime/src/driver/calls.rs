@@ -85,6 +85,7 @@ impl Driver {
                     }),
                     last_exchange: last_exchange.clone(),
                     stored: stored.clone(),
+                    consumes: request.consumes,
                 };
                 let caller = self.caller.clone();
                 async move { caller.call(request).await }.boxed()

@@ -86,6 +86,7 @@ fn takes_data_alone(run: &Run, decided: &Decided) -> bool {
         | Command::Disarm(_)
         | Command::Subscribe(_)
         | Command::Unsubscribe(_)
+        | Command::Take { .. }
         | Command::Correlate(_)
         | Command::Index => true,
         _ => false,

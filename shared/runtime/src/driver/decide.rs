@@ -5,6 +5,7 @@ use swirl_model::CloudEvent;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::scope::{Cursor, Scope};
 use swirl_model::trace::TraceContext;
+use swirl_ports::InboxItem;
 
 use super::Run;
 
@@ -37,12 +38,17 @@ pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
     if std::mem::take(&mut run.wake) && !cancelled && !run.closed && is_runnable(&run.scope) {
         feed(run, Input::Wake, env, &mut decided);
     }
+    put_timers_last(run);
     while let Some(item) = run.inbox.pop_front() {
         let cancelled = matches!(item.input, Input::Cancel { .. });
         decided.consumed.push(item.id);
         if run.closed && !cancelled || run.scope.ended() {
             match item.input {
-                Input::Event { event, .. } => decided.refused.push(event),
+                Input::Event {
+                    event,
+                    offered: false,
+                    ..
+                } => decided.refused.push(event),
                 Input::CallDone { .. } => run.stored = None,
                 _ => {}
             }
@@ -53,10 +59,19 @@ pub(super) fn decide(run: &mut Run, env: &Env) -> Decided {
     decided
 }
 
+/// A branch that goes on has new timeouts (docs/language.md#decision-104), so earlier ones no longer count.
+fn put_timers_last(run: &mut Run) {
+    let mut inputs = run.inbox.iter().map(|item| &item.input);
+    if inputs.any(|input| matches!(input, Input::GoOn { .. })) {
+        let is_timer = |item: &InboxItem| item.input.timer().is_some();
+        run.inbox.make_contiguous().sort_by_key(is_timer);
+    }
+}
+
 fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
-    let event = match &input {
-        Input::Event { event, .. } => Some(event.clone()),
-        _ => None,
+    let (event, is_offered) = match &input {
+        Input::Event { event, offered, .. } => (Some(event.clone()), *offered),
+        _ => (None, false),
     };
     let is_answer = matches!(input, Input::CallDone { .. });
     let recorder = run.recorder;
@@ -113,7 +128,8 @@ fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
             if is_answer {
                 run.stored = None;
             }
-            decided.refused.extend(event);
+            // Only an event that the instance has consumed must be given back.
+            decided.refused.extend(event.filter(|_| !is_offered));
         }
     }
 }

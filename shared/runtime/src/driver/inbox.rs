@@ -2,13 +2,13 @@
 
 use futures::FutureExt;
 use futures::future::{Either, select};
-use swirl_engine::Definition;
 use swirl_model::event::Input;
-use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{Header, Status};
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_ports::{InboxItem, Released};
 
+use super::begin::fit;
 use super::{Driver, Next, Run};
 use crate::Error;
 use crate::observe::CallOutcome;
@@ -19,7 +19,10 @@ impl Driver {
         let Some(mut running) = run.call.take() else {
             return Ok(Next::Again);
         };
-        self.end_attempt(&run.lease.scope, run.attempt.take()).await;
+        // The call counts too, but others may compute meanwhile.
+        if let Some(attempt) = &mut run.attempt {
+            attempt.let_others();
+        }
         run.active = None;
         let news = async {
             match self.settings.renew_ms {
@@ -35,6 +38,7 @@ impl Driver {
             Either::Left((answer, _)) => Some(answer),
             Either::Right(((), _)) => None,
         };
+        self.end_attempt(&run.lease.scope, run.attempt.take()).await;
         match answer {
             Some(result) => {
                 // Results and errors are the user's data and are passed on unchanged (docs/language.md#decision-84).
@@ -134,24 +138,5 @@ impl Driver {
 pub(super) async fn notify_stored(run: &mut Run) {
     if let Some(stored) = run.stored.take() {
         stored.notify().await;
-    }
-}
-
-/// Checks that the inputs refer only to parts that the definition has.
-pub(super) fn fit(
-    def: &Definition,
-    header: &Header,
-    scope: &ScopeRef,
-    items: &[InboxItem],
-) -> Result<(), Error> {
-    match items.iter().find(|item| !def.fits_input(&item.input)) {
-        None => Ok(()),
-        Some(item) => Err(Error::Store(swirl_ports::Error::Damaged {
-            what: format!("{} in the inbox of {scope}", item.id),
-            reason: format!(
-                "it names something that its definition {} lacks",
-                header.definition
-            ),
-        })),
     }
 }

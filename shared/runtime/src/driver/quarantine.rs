@@ -117,6 +117,6 @@ async fn redacted(driver: &Driver, header: &Header, reason: &str) -> String {
     let Ok(definition) = driver.registry.get(&header.definition).await else {
         return reason.to_owned();
     };
-    let secrets = driver.secrets.get(&definition.workflow.secrets).await;
+    let secrets = driver.secrets.of(&definition.workflow).await;
     Redactor::of(&secrets).text(reason).into_owned()
 }

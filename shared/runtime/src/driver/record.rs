@@ -94,7 +94,7 @@ impl Recorder {
         }
         let text = data.to_string();
         let mut cut = Data::object();
-        let end = text.floor_char_boundary(self.bytes_max.min(text.len()));
+        let end = text.floor_char_boundary(self.bytes_max);
         cut.set("cut", Data::string(&text[..end]));
         let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
         cut.set("bytes", Data::int(bytes));

@@ -256,10 +256,20 @@ impl Driver {
             use Command::*;
             matches!(command, Report(_) | Drop | End { .. })
         };
+        let workflow = &run.def.workflow;
+        let name = follows.then(|| run.scope.role.name(workflow));
+        let name = name.flatten();
         Some(Observed {
+            has_tasks: workflow.tasks.is_some(),
             links: std::mem::take(&mut decided.links),
             ended: run.scope.ended() || decided.commands.iter().any(is_end),
-            ..Observed::of(&run.header, &run.scope, &decided.history, follows)
+            ..Observed::of(
+                &run.header,
+                (&run.scope, name),
+                &decided.history,
+                follows,
+                self.clock.now(),
+            )
         })
     }
 }

@@ -120,7 +120,12 @@ fn counts(covered: &Covered) -> Counts {
         match &item.key {
             Key::State(state) => counts.state(name(*state), times),
             Key::Exit(from, to) => counts.way(name(*from), to.map(name), false, times),
-            Key::ErrorPath(from, to) => counts.way(name(*from), to.map(name), true, times),
+            Key::ErrorPath {
+                state,
+                way: Some(to),
+                ..
+            } => counts.way(name(*state), to.map(name), true, times),
+            Key::ErrorPath { way: None, .. } => {}
             Key::Retry(state) => counts.within(name(*state), Sign::Again, "retries", times),
             Key::Timeout(Some(state)) => {
                 counts.within(name(*state), Sign::Time, "timeouts", times);

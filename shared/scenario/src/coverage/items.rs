@@ -1,6 +1,9 @@
 //! The parts of a definition that can run.
 
-use swirl_model::workflow::{ActionKind, Handler, Next, State, StateId, StateKind, Then, Workflow};
+use swirl_model::scope::Exit;
+use swirl_model::workflow::{
+    ActionKind, ErrorSet, Handler, Next, State, StateId, StateKind, Then, Workflow,
+};
 use swirl_spec::source::Node;
 
 /// The kind of a part.
@@ -9,7 +12,7 @@ pub enum ItemKind {
     State,
     /// From a state to the next one or to the end. For a switch, each of its branches.
     Exit,
-    /// From a state to the target of an error handler.
+    /// An error handler of a state or of one of its actions.
     ErrorPath,
     Retry,
     Timeout,
@@ -64,7 +67,12 @@ pub(super) enum Key {
     /// To a state, or to the end. Two branches of a switch that lead to the same state count as one, because a history
     /// doesn't distinguish them.
     Exit(StateId, Option<StateId>),
-    ErrorPath(StateId, Option<StateId>),
+    ErrorPath {
+        handler: Exit,
+        state: StateId,
+        /// To a state, or to the end; `None`: the state goes on.
+        way: Option<Option<StateId>>,
+    },
     Retry(StateId),
     /// The timeout of a state or the workflow.
     Timeout(Option<StateId>),
@@ -128,14 +136,16 @@ impl Items<'_> {
                 );
             }
         }
-        for handler in &state.on_errors {
-            if let Then::Next(next) = &handler.then {
-                let (target, to) = self.target(next);
-                self.add(
-                    ItemKind::ErrorPath,
-                    Key::ErrorPath(id, target),
-                    format!("{name} -> {to}"),
-                );
+        for (index, handler) in state.on_errors.iter().enumerate() {
+            let exit = Exit::Handler(id, index as u16);
+            self.handler(id, exit, (&handler.errors, &handler.then), name);
+        }
+        for list in state.kind.action_lists() {
+            for action in &self.workflow[list].actions {
+                for (index, handler) in self.workflow[*action].on_errors.iter().enumerate() {
+                    let exit = Exit::Action(*action, index as u16);
+                    self.handler(id, exit, (&handler.errors, &handler.then), name);
+                }
             }
         }
         if self.retries(state) {
@@ -146,13 +156,46 @@ impl Items<'_> {
         }
     }
 
+    fn handler(
+        &mut self,
+        state: StateId,
+        exit: Exit,
+        (errors, then): (&ErrorSet, &Then),
+        name: &str,
+    ) {
+        let (way, to) = match then {
+            Then::Next(next) => {
+                let (target, to) = self.target(next);
+                (Some(target), to)
+            }
+            Then::Continue => (None, "the next action".to_owned()),
+            Then::Rethrow | Then::Throw(_) => return,
+        };
+        let errors = match errors {
+            ErrorSet::These(errors) => {
+                let names = errors.iter().map(|id| self.workflow[*id].name.to_string());
+                format!(" ({})", names.collect::<Vec<_>>().join(", "))
+            }
+            _ => String::new(),
+        };
+        self.add(
+            ItemKind::ErrorPath,
+            Key::ErrorPath {
+                handler: exit,
+                state,
+                way,
+            },
+            format!("{name} -> {to}{errors}"),
+        );
+    }
+
     fn target(&self, next: &Next) -> (Option<StateId>, String) {
         match next {
             Next::Transition(transition) => {
                 let name = self.workflow[transition.to].name.to_string();
                 (Some(transition.to), name)
             }
-            Next::End(_) => (None, "end".to_owned()),
+            Next::Leave | Next::Skip | Next::End(_) => (None, "end".to_owned()),
         }
     }
 

@@ -58,7 +58,7 @@ fn each_scenario_adds_its_coverage() {
     let folder = tempfile::tempdir().unwrap();
     let missed = |answers: &[&str]| missed(&covered(folder.path(), answers));
     let after_small = [
-        "error path Ask -> Gone",
+        "error path Ask -> Gone (Lost)",
         "retry Ask",
         "timeout Ask",
         "way Decide -> Gone (big)",
@@ -87,6 +87,33 @@ fn each_scenario_adds_its_coverage() {
     assert_eq!(missed(&[SMALL, lost, never, big, both]), [""; 0]);
     // A call that never ended led nowhere.
     assert!(missed(&[never]).contains(&"way Ask -> Decide".to_owned()));
+}
+
+#[test]
+fn each_handler_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = DEFINITION
+        .replace("errors: [", "errors: [{name: Busy, code: '503'}, ")
+        .replace(
+            "onErrors: [{errorRef: Lost, transition: Gone}]",
+            "onErrors: [{errorRef: Lost, transition: Gone}, {errorRef: Busy, transition: Gone}]",
+        );
+    std::fs::write(folder.path().join("w.sw.yaml"), definition).unwrap();
+    let text = "workflows: [./w.sw.yaml]\ninput: {}\nfunctions: {f: {error: {status: 503}}}\n\
+                expect: {status: completed}\n";
+    let path = folder.path().join("x.scenario.yaml");
+    let scenario = Scenario::parse(text.as_bytes(), &path).unwrap();
+    let covering = Covering::new(&VirtualRunner);
+    covering.run(&scenario).unwrap();
+    let missed = missed(&covering.into_coverage());
+    assert!(
+        missed.contains(&"error path Ask -> Gone (Lost)".to_owned()),
+        "{missed:?}"
+    );
+    assert!(
+        !missed.contains(&"error path Ask -> Gone (Busy)".to_owned()),
+        "{missed:?}"
+    );
 }
 
 #[test]

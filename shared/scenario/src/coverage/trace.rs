@@ -24,13 +24,12 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
             item.hits += 1;
         }
     };
-    let way = |at: &Visited, to: Option<StateId>| match at.handled {
-        true => Key::ErrorPath(at.state, to),
-        false => Key::Exit(at.state, to),
-    };
+    // The way of a handler counts where the handler takes the error.
+    let way = |at: &Visited, to: Option<StateId>| (!at.handled).then_some(Key::Exit(at.state, to));
     let known = |state: StateId| (state.0 as usize) < workflow.states.len();
     let mut scopes: HashMap<ScopeId, Visited> = HashMap::new();
     let mut is_completed = false;
+    let mut handled = Vec::new();
     for entry in history {
         match &entry.event {
             Event::StateEntered { state, purpose, .. } if known(*state) => {
@@ -44,7 +43,7 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
                     failed: false,
                 };
                 if let Some(before) = scopes.insert(entry.scope.clone(), at) {
-                    hit(way(&before, Some(*state)));
+                    way(&before, Some(*state)).into_iter().for_each(&mut hit);
                 }
             }
             Event::StateLeft { state, failed, .. } => {
@@ -52,7 +51,10 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
                     at.failed = *failed;
                 }
             }
-            Event::ErrorHandled { .. } => {
+            Event::ErrorHandled { handler, .. } => {
+                if let Some(handler) = handler {
+                    handled.push(*handler);
+                }
                 if let Some(at) = scopes.get_mut(&entry.scope) {
                     at.handled = true;
                 }
@@ -81,7 +83,12 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
     }
     if is_completed {
         for at in scopes.values().filter(|at| !at.failed || at.handled) {
-            hit(way(at, None));
+            way(at, None).into_iter().for_each(&mut hit);
+        }
+    }
+    for item in items {
+        if let Key::ErrorPath { handler, .. } = &item.key {
+            item.hits += handled.iter().filter(|one| *one == handler).count() as u64;
         }
     }
 }

@@ -20,6 +20,8 @@ fn call(function: &str, arguments: Data, at_ms: i64) -> ObservedCall {
         function: function.to_owned(),
         arguments,
         at_ms,
+        place: None,
+        request: None,
     }
 }
 
@@ -44,6 +46,8 @@ fn instance() -> ObservedInstance {
         output: Some(data!({"a": 1, "l": [{"x": 1, "y": 2}, 3]})),
         error: None,
         states: vec!["A".to_owned(), "B".to_owned()],
+        is_of_tasks: false,
+        tasks: Vec::new(),
         calls: vec![
             call("f", data!({"n": 1}), 0),
             call("g", data!({}), 5000),
@@ -55,6 +59,7 @@ fn instance() -> ObservedInstance {
         ],
         // The last of January, so that a month has 29 days.
         started_at: Timestamp::parse("2024-01-31T00:00:00Z").unwrap(),
+        scheduled_at: None,
         elapsed_ms: Some(29 * 86_400_000),
         subflow: false,
         history: Vec::new(),

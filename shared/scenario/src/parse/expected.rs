@@ -3,22 +3,24 @@
 use swirl_model::Data;
 use swirl_spec::source::Node;
 
-use super::parts::status;
+use super::parts::any_status;
 use super::reader::Reader;
 use crate::expect::{Expect, Finding, STATUSES, Wanted, WantedCall, WantedError, since};
 
 /// The keys for one instance.
-const INSTANCE_KEYS: [&str; 10] = [
+const INSTANCE_KEYS: [&str; 12] = [
     "status",
     "output",
     "outputContains",
     "error",
     "states",
+    "tasks",
     "calls",
     "callsUnordered",
     "produced",
     "producedUnordered",
     "elapsed",
+    "scheduledAt",
 ];
 
 pub(super) fn expect(r: &mut Reader, node: &Node) -> Expect {
@@ -123,6 +125,13 @@ fn wanted(r: &mut Reader, node: &Node) -> Wanted {
                 .filter_map(|item| r.string(item, "a state's name"))
                 .collect()
         }),
+        tasks: node.get("tasks").map(|n| {
+            let items = r.list(n, "'tasks'");
+            items
+                .iter()
+                .filter_map(|item| r.string(item, "a task's name"))
+                .collect()
+        }),
         calls: node.get("calls").map(|n| calls(r, n, "'calls'")),
         calls_unordered: node
             .get("callsUnordered")
@@ -132,17 +141,26 @@ fn wanted(r: &mut Reader, node: &Node) -> Wanted {
             .get("producedUnordered")
             .map(|n| produced(r, n, "'producedUnordered'")),
         elapsed: node.get("elapsed").and_then(|n| r.duration(n, "'elapsed'")),
+        scheduled_at: node
+            .get("scheduledAt")
+            .and_then(|n| r.moment(n, "'scheduledAt'")),
     }
 }
 
 fn error(r: &mut Reader, node: &Node) -> Option<WantedError> {
-    r.object(node, "'error'", &["name", "code", "status", "message"])
-        .then(|| WantedError {
-            name: node.get("name").and_then(|n| r.string(n, "'name'")),
-            code: node.get("code").and_then(|n| r.text(n, "'code'")),
-            status: node.get("status").and_then(|n| status(r, n)),
-            message: node.get("message").and_then(|n| r.string(n, "'message'")),
-        })
+    let known = &[
+        "name", "code", "status", "message", "type", "title", "detail", "instance",
+    ];
+    r.object(node, "'error'", known).then(|| WantedError {
+        kind: node.get("type").and_then(|n| r.string(n, "'type'")),
+        title: node.get("title").and_then(|n| r.string(n, "'title'")),
+        detail: node.get("detail").and_then(|n| r.string(n, "'detail'")),
+        instance: node.get("instance").and_then(|n| r.string(n, "'instance'")),
+        name: node.get("name").and_then(|n| r.string(n, "'name'")),
+        code: node.get("code").and_then(|n| r.text(n, "'code'")),
+        status: node.get("status").and_then(|n| any_status(r, n)),
+        message: node.get("message").and_then(|n| r.string(n, "'message'")),
+    })
 }
 
 fn calls(r: &mut Reader, node: &Node, what: &str) -> Vec<WantedCall> {
@@ -151,21 +169,46 @@ fn calls(r: &mut Reader, node: &Node, what: &str) -> Vec<WantedCall> {
         if item.members().is_none() {
             if let Some(name) = item.as_str().filter(|name| !name.is_empty()) {
                 rows.push(WantedCall {
-                    function: name.to_owned(),
-                    arguments: None,
-                    at_ms: None,
+                    function: Some(name.to_owned()),
+                    ..WantedCall::default()
                 });
             } else {
                 r.wrong_kind(item, "a call", "a function's name or an object");
             }
             continue;
         }
-        r.object(item, "a call", &["function", "arguments", "at"]);
-        let function = r
-            .need(item, "a call", "function")
-            .and_then(|n| r.string(n, "'function'"));
+        let known = &[
+            "function",
+            "task",
+            "arguments",
+            "at",
+            "method",
+            "uri",
+            "query",
+            "headers",
+            "body",
+        ];
+        r.object(item, "a call", known);
+        let of_task = ["task", "method", "uri", "query", "headers", "body"];
+        let is_task = of_task.iter().any(|key| item.get(key).is_some());
+        if let (Some(_), Some(node)) = (item.get("task"), item.get("function")) {
+            r.wrong(node, "a call is of a 'task' or of a 'function'", None);
+        }
+        let name = item.get("task").map(|node| (node, "'task'"));
+        let name = name.or_else(|| item.get("function").map(|node| (node, "'function'")));
+        if item.members().is_some_and(<[_]>::is_empty) {
+            let message = "a call without any key fits every call";
+            r.wrong(item, message, Some("add 'task' or 'function'"));
+        }
+        let named = name.and_then(|(node, what)| r.string(node, what));
         rows.push(WantedCall {
-            function: function.unwrap_or_default(),
+            function: named,
+            is_task,
+            method: item.get("method").and_then(|n| r.string(n, "'method'")),
+            uri: item.get("uri").and_then(|n| r.string(n, "'uri'")),
+            query: item.get("query").map(Node::to_data),
+            headers: item.get("headers").map(Node::to_data),
+            body: item.get("body").map(Node::to_data),
             arguments: item.get("arguments").map(Node::to_data),
             at_ms: item
                 .get("at")

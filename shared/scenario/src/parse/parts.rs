@@ -7,7 +7,7 @@ use swirl_model::time::Timestamp;
 use swirl_spec::source::Node;
 
 use super::reader::Reader;
-use crate::answer::{Answer, Failure, Reply, Return};
+use crate::answer::{Answer, Exit, Failure, Reply, Respond, Return};
 use crate::file::{Control, Operation, Start, Target};
 
 pub(super) fn starts(r: &mut Reader, node: &Node) -> Vec<Start> {
@@ -60,11 +60,15 @@ pub(super) fn functions(r: &mut Reader, node: &Node) -> BTreeMap<String, Vec<Ans
 
 fn answer(r: &mut Reader, node: &Node, function: &str) -> Option<Answer> {
     let what = format!("an answer of '{function}'");
-    if !r.object(node, &what, &["return", "error", "never", "after"]) {
+    if !r.object(
+        node,
+        &what,
+        &["return", "respond", "exit", "error", "never", "after"],
+    ) {
         return None;
     }
     let after = node.get("after").and_then(|n| r.duration(n, "'after'"));
-    let given: Vec<&str> = ["return", "error", "never"]
+    let given: Vec<&str> = ["return", "respond", "exit", "error", "never"]
         .into_iter()
         .filter(|key| node.get(key).is_some())
         .collect();
@@ -72,7 +76,7 @@ fn answer(r: &mut Reader, node: &Node, function: &str) -> Option<Answer> {
         [] => {
             r.wrong(
                 node,
-                format!("{what} needs one of 'return', 'error' and 'never'"),
+                format!("{what} needs one of 'return', 'respond', 'exit', 'error' and 'never'"),
                 None,
             );
             return None;
@@ -92,6 +96,10 @@ fn answer(r: &mut Reader, node: &Node, function: &str) -> Option<Answer> {
     }
     let reply = if let Some(value) = node.get("return") {
         Reply::Return(returned(r, value)?)
+    } else if let Some(value) = node.get("respond") {
+        Reply::Respond(respond(r, value)?)
+    } else if let Some(value) = node.get("exit") {
+        Reply::Exit(exit(r, value)?)
     } else if let Some(value) = node.get("error") {
         Reply::Error(failure(r, value)?)
     } else {
@@ -155,16 +163,96 @@ fn returned(r: &mut Reader, node: &Node) -> Option<Return> {
     }
 }
 
+fn exit(r: &mut Reader, node: &Node) -> Option<Exit> {
+    if !r.object(node, "'exit'", &["code", "stdout", "stderr"]) {
+        return None;
+    }
+    let code = match node.get("code") {
+        None => 0,
+        Some(node) => match node.as_i64().and_then(|code| i32::try_from(code).ok()) {
+            Some(code) => code,
+            None => {
+                r.wrong(node, "'code' is a number, such as 1".to_owned(), None);
+                return None;
+            }
+        },
+    };
+    let mut text = |name: &str| match node.get(name) {
+        Some(node) => returned(r, node),
+        None => Some(Return::Literal(Data::string(""))),
+    };
+    Some(Exit {
+        code,
+        stdout: text("stdout")?,
+        stderr: text("stderr")?,
+    })
+}
+
+fn respond(r: &mut Reader, node: &Node) -> Option<Respond> {
+    if !r.object(node, "'respond'", &["status", "headers", "body"]) {
+        return None;
+    }
+    let mut headers = Vec::new();
+    if let Some(node) = node.get("headers") {
+        let Some(members) = node.members() else {
+            r.wrong_kind(node, "'headers'", "an object");
+            return None;
+        };
+        for member in members {
+            let value = r.text(member.value(), "a header")?;
+            headers.push((member.key().to_owned(), value));
+        }
+    }
+    Some(Respond {
+        status: match node.get("status") {
+            Some(node) => status(r, node)?,
+            None => 200,
+        },
+        headers,
+        body: node.get("body").map(Node::to_data),
+    })
+}
+
 fn failure(r: &mut Reader, node: &Node) -> Option<Failure> {
-    if !r.object(node, "'error'", &["name", "code", "status", "message"]) {
+    let known = &[
+        "name",
+        "code",
+        "status",
+        "message",
+        "retryAfter",
+        "type",
+        "title",
+        "detail",
+    ];
+    if !r.object(node, "'error'", known) {
         return None;
     }
     Some(Failure {
         name: node.get("name").and_then(|n| r.string(n, "'name'")),
         code: node.get("code").and_then(|n| r.text(n, "'code'")),
-        status: node.get("status").and_then(|n| status(r, n)),
+        status: node
+            .get("status")
+            .and_then(|n| match node.get("type").is_some() {
+                true => any_status(r, n),
+                false => status(r, n),
+            }),
         message: node.get("message").and_then(|n| r.string(n, "'message'")),
+        retry_after: node
+            .get("retryAfter")
+            .and_then(|n| r.duration(n, "'retryAfter'")),
+        kind: node.get("type").and_then(|n| r.string(n, "'type'")),
+        title: node.get("title").and_then(|n| r.string(n, "'title'")),
+        detail: node.get("detail").and_then(|n| r.string(n, "'detail'")),
     })
+}
+
+/// The status of an error: in DSL 1.0 it may be any number.
+pub(super) fn any_status(r: &mut Reader, node: &Node) -> Option<u16> {
+    let found = node.is_number().then(|| node.raw().parse().ok()).flatten();
+    if found.is_none() {
+        r.wrong(node, "'status' must be a number from 0 to 65535", None);
+    }
+    found
 }
 
 /// An HTTP status.
@@ -191,7 +279,10 @@ pub(super) fn events(r: &mut Reader, node: &Node) -> Vec<(Timestamp, Data)> {
         if !r.object(item, what, &["at", "event"]) {
             continue;
         }
-        let at = r.need(item, what, "at").and_then(|n| r.moment(n, "'at'"));
+        let at = match item.get("at") {
+            Some(node) => r.moment(node, "'at'"),
+            None => Some(r.zero()),
+        };
         let event = r.need(item, what, "event").and_then(|n| event(r, n));
         if let (Some(at), Some(event)) = (at, event) {
             events.push((at, event));

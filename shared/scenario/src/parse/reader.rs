@@ -131,6 +131,11 @@ impl Reader {
         }
     }
 
+    /// Virtual time zero.
+    pub fn zero(&self) -> Timestamp {
+        self.clock
+    }
+
     /// An instant in virtual time: an offset from its start, or an RFC 3339 instant that isn't earlier.
     pub fn moment(&mut self, node: &Node, what: &str) -> Option<Timestamp> {
         if let Some(at) = node

@@ -182,7 +182,22 @@ impl Parts<'_> {
                 true => left_out("the output", notes),
             }
         }
-        if let Some(error) = &one.error {
+        let has_tasks = self.sources.of_tasks.contains(&one.header.definition);
+        let ended = one
+            .history
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.event {
+                Event::Ended { error, .. } => error.as_ref(),
+                _ => None,
+            });
+        if let Some(error) = ended.filter(|_| has_tasks) {
+            let problem = error.to_problem();
+            match self.names_an_instance(&problem) {
+                false => wanted.set("error", problem),
+                true => left_out("the error", notes),
+            }
+        } else if let Some(error) = &one.error {
             let mut expected = Data::object();
             expected.set("name", Data::string(error.name.as_str()));
             if let Some(code) = &error.code {
@@ -198,12 +213,17 @@ impl Parts<'_> {
             }
             wanted.set("error", expected);
         }
-        let root = one.history.iter().filter(|entry| entry.scope.is_root());
-        let states = root.filter_map(|entry| match &entry.event {
-            Event::StateEntered { name, .. } => Some(Data::string(&**name)),
-            _ => None,
-        });
-        wanted.set("states", Data::array(states.collect()));
+        // Which tasks begin in turn is certain in one scope only.
+        let is_certain = !has_tasks || one.history.iter().all(|entry| entry.scope.is_root());
+        if is_certain {
+            let root = one.history.iter().filter(|entry| entry.scope.is_root());
+            let states = root.filter_map(|entry| match &entry.event {
+                Event::StateEntered { name, .. } => Some(Data::string(&**name)),
+                _ => None,
+            });
+            let key = if has_tasks { "tasks" } else { "states" };
+            wanted.set(key, Data::array(states.collect()));
+        }
         self.wanted_calls(index, &mut wanted, notes);
         self.wanted_events(one, &mut wanted, notes);
         wanted
@@ -311,6 +331,10 @@ fn answer(call: &RecordedCall) -> Data {
         Outcome::Return(data) => answer.set("return", literal(data)),
         Outcome::Error(error) => {
             let mut failure = Data::object();
+            if error.problem.is_some() {
+                answer.set("error", without(&error.to_problem(), &["instance"]));
+                return timed(answer, call);
+            }
             if error.name != swirl_model::error::names::FUNCTION_ERROR {
                 failure.set("name", Data::string(error.name.as_str()));
             }
@@ -324,6 +348,9 @@ fn answer(call: &RecordedCall) -> Data {
                 (None, _) => {}
             }
             failure.set("message", Data::string(error.message.as_str()));
+            if let Some(pause_ms) = error.retry_after_ms {
+                failure.set("retryAfter", Data::string(millis(pause_ms.into())));
+            }
             answer.set("error", failure);
         }
         Outcome::Never => {
@@ -331,6 +358,10 @@ fn answer(call: &RecordedCall) -> Data {
             return answer;
         }
     }
+    timed(answer, call)
+}
+
+fn timed(mut answer: Data, call: &RecordedCall) -> Data {
     if call.took_ms > 0 {
         let took = i64::try_from(call.took_ms).unwrap_or(i64::MAX);
         answer.set("after", Data::string(millis(took)));

@@ -10,6 +10,7 @@ use swirl_model::Data;
 use swirl_model::event::HistoryEntry;
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
+use swirl_model::redact::CUT;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::Trace;
 
@@ -76,6 +77,7 @@ struct View {
     started_at: String,
     parent: Option<String>,
     continued_from: Option<String>,
+    scheduled_at: Option<String>,
     input: Value,
     #[serde(default, deserialize_with = "present")]
     output: Option<Value>,
@@ -160,9 +162,45 @@ impl Export {
         self.instances.iter().map(Exported::read).collect()
     }
 
+    /// Where values of secrets are missing, because the server has cut them out: JSON pointers into the export.
+    pub fn cut(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for (index, one) in self.instances.iter().enumerate() {
+            cut_in(
+                &one.instance,
+                &format!("/instances/{index}/instance"),
+                &mut found,
+            );
+            cut_in(
+                &one.history,
+                &format!("/instances/{index}/history"),
+                &mut found,
+            );
+        }
+        found
+    }
+
     pub fn definition(&self, id: &DefinitionId) -> Option<&ExportedDefinition> {
         let mut definitions = self.definitions.iter();
         definitions.find(|one| *one.id == *id.workflow && *one.version == *id.version)
+    }
+}
+
+fn cut_in(value: &Value, at: &str, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) if text.contains(CUT) => found.push(at.to_owned()),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                cut_in(item, &format!("{at}/{index}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                let name = name.replace('~', "~0").replace('/', "~1");
+                cut_in(member, &format!("{at}/{name}"), found);
+            }
+        }
+        _ => {}
     }
 }
 
@@ -195,6 +233,13 @@ impl Exported {
             .collect::<Result<Vec<HistoryEntry>, ExportError>>()?;
         let started_at = Timestamp::parse(&view.started_at)
             .map_err(|error| unreadable("start", error.to_string()))?;
+        let scheduled_at = view
+            .scheduled_at
+            .as_deref()
+            .map(Timestamp::parse)
+            .transpose();
+        let scheduled_at = scheduled_at
+            .map_err(|error| unreadable("instant of the schedule", error.to_string()))?;
         let parent = view.parent.map(|id| ParentLink {
             scope: ScopeRef::root(InstanceId::new(id)),
             call: 0,
@@ -211,6 +256,7 @@ impl Exported {
             started_at,
             parent,
             continued_from: view.continued_from.map(InstanceId::new),
+            scheduled_at,
             key: None,
             instance_key: None,
             timeout: None,

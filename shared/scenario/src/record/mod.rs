@@ -18,6 +18,7 @@ use std::sync::Mutex;
 
 use swirl_model::Data;
 use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::redact::CUT;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{FunctionKind, Workflow};
 use swirl_spec::resource::{MapResources, ResourceError, Resources};
@@ -31,6 +32,7 @@ use self::facts::Facts;
 use crate::expect::Difference;
 use crate::file::Scenario;
 use crate::mock::is_sysout;
+use crate::requests::SentRequests;
 use crate::run::{Keeps, VirtualRunner, read_all, run_with};
 use crate::{FileError, Observed, RunError, Runner};
 
@@ -77,6 +79,8 @@ pub(crate) struct Sources {
     pub custom: BTreeSet<String>,
     /// A schedule starts instances of the first workflow.
     pub scheduled: bool,
+    /// Definitions that have tasks, not states.
+    pub of_tasks: BTreeSet<DefinitionId>,
 }
 
 /// Creates a scenario from the first instance of an export. `path` is the path of the new file; paths in it are
@@ -89,10 +93,10 @@ pub fn record(export: &Export, files: &Files, path: &Path) -> Result<Made, Recor
     let sources = sources(export, &basis.read, files)?;
     let (instances, facts) = (&basis.instances, &basis.facts);
     let mut parts = basis.parts(&sources);
-    let drafted = Scenario::parse(text(&parts.compose(), &instances[0]).as_bytes(), path)?;
+    let drafted = Scenario::parse(text(&parts.compose(), &instances[0], &[]).as_bytes(), path)?;
     in_order(&drafted, facts, &mut parts)?;
     let composed = parts.compose();
-    let text = text(&composed, &instances[0]);
+    let text = text(&composed, &instances[0], &export.cut());
     let scenario = Scenario::parse(text.as_bytes(), path)?;
     let differences = match VirtualRunner.run(&scenario) {
         Ok(observed) => scenario.expect.check(&observed),
@@ -117,7 +121,7 @@ pub(crate) fn drafted(export: &Export, files: &Files) -> Result<(Scenario, Facts
     let basis = Basis::new(export)?;
     let sources = sources(export, &basis.read, files)?;
     let composed = basis.parts(&sources).compose();
-    let text = text(&composed, &basis.instances[0]);
+    let text = text(&composed, &basis.instances[0], &[]);
     let scenario = Scenario::parse(text.as_bytes(), Path::new("recorded.scenario.yaml"))?;
     Ok((scenario, basis.facts))
 }
@@ -264,6 +268,9 @@ fn sources(export: &Export, read: &[Definition], files: &Files) -> Result<Source
         if !known.insert(&one.id) {
             continue;
         }
+        if one.workflow.tasks.is_some() {
+            sources.of_tasks.insert(one.id.clone());
+        }
         let found = export.definition(&one.id);
         let found = found.ok_or_else(|| RecordError::NoDefinition(one.id.clone()))?;
         let file = files.get(&*one.id.workflow);
@@ -320,9 +327,14 @@ fn in_order<'p>(
         // The later run reports this problem.
         return Ok(());
     }
-    let Ok(observed) = run_with(drafted, readings, answering.caller(), Keeps::Lines, || {
-        Ok(())
-    }) else {
+    let Ok(observed) = run_with(
+        drafted,
+        readings,
+        answering.caller(),
+        &SentRequests::default(),
+        Keeps::Lines,
+        || Ok(()),
+    ) else {
         return Ok(());
     };
     let taken = answering.taken();
@@ -357,16 +369,52 @@ fn instances_in_order(
     order
 }
 
-fn text(composed: &Composed, first: &Recorded) -> String {
+/// What a recording lacks, and what it may still contain, as lines of text. `cut`: see [`Export::cut`].
+pub fn cut_out(cut: &[String]) -> String {
+    const PLACES_MAX: usize = 5;
+    let mut text = match cut {
+        [] => "No values of secrets were in what was recorded.".to_owned(),
+        cut => {
+            let places = cut.iter().take(PLACES_MAX).map(String::as_str);
+            let places = places.collect::<Vec<_>>().join(", ");
+            let more = match cut.len().saturating_sub(PLACES_MAX) {
+                0 => String::new(),
+                more => format!(", and {more} more"),
+            };
+            format!(
+                "Values of secrets are cut out ('{CUT}'). In the export they are at: {places}{more}."
+            )
+        }
+    };
+    text.push_str(
+        "\nAnswers of services and events are as they came. If a service repeats a secret, it is here.",
+    );
+    text
+}
+
+fn text(composed: &Composed, first: &Recorded, cut: &[String]) -> String {
     let header = &first.header;
     let (id, definition, at) = (&header.id, &header.definition, header.started_at);
-    let mut text = format!(
-        "# Recorded from instance {id} of {definition}, which was started at {at:.3}.\n\
-         # Values of secrets are cut out.\n"
-    );
+    let from = format!("instance {id} of {definition}").replace('\n', " ");
+    let mut text = format!("# Recorded from {from}, which was started at {at:.3}.\n");
+    for line in cut_out(cut).lines() {
+        text.push_str(&format!("# {line}\n"));
+    }
     for note in &composed.notes {
         text.push_str(&format!("# {}\n", note.replace('\n', " ")));
     }
+    // An export may come from anybody: its texts cannot end a comment.
+    let mut text = printable(&text);
     text.push_str(&migrate::yaml(&composed.scenario));
     text
+}
+
+/// A text without characters that control a terminal. Line breaks stay.
+pub fn printable(text: &str) -> String {
+    let clean = |c: char| match c {
+        '\n' => c,
+        c if c.is_control() => '\u{fffd}',
+        c => c,
+    };
+    text.chars().map(clean).collect()
 }

@@ -94,7 +94,8 @@ fn a_retry_with_a_secret() {
     let (said, _) = made.text.split_once("workflows:").unwrap();
     insta::assert_snapshot!(said, @r#"
     # Recorded from instance 4f2d of pay:1.0.0, which was started at 2024-01-01T00:00:00.000Z.
-    # Values of secrets are cut out.
+    # Values of secrets are cut out ('***'). In the export they are at: /instances/0/history/entries/3/data/arguments/key, /instances/0/history/entries/5/data/arguments/key.
+    # Answers of services and events are as they came. If a service repeats a secret, it is here.
     name: "pay 4f2d, recorded: completed"
     clock: "2024-01-01T00:00:00.000Z"
     input:

@@ -27,6 +27,7 @@ use crate::file::Scenario;
 use crate::record::answering::{Answering, Taken};
 use crate::record::facts::{Facts, secrets};
 use crate::record::{Export, Files, RecordError, drafted, record};
+use crate::requests::SentRequests;
 use crate::run::{Keeps, read_all, refused_documents, run_with};
 use crate::{Observed, RunError};
 
@@ -179,9 +180,14 @@ fn run(scenario: &Scenario, facts: &Facts) -> Result<(Observed, Taken), RunError
         };
         return Ok((rejected, Taken::default()));
     }
-    let observed = run_with(scenario, readings, answering.caller(), Keeps::Data, || {
-        Ok(())
-    })?;
+    let observed = run_with(
+        scenario,
+        readings,
+        answering.caller(),
+        &SentRequests::default(),
+        Keeps::Data,
+        || Ok(()),
+    )?;
     Ok((observed, answering.taken()))
 }
 
@@ -230,6 +236,7 @@ fn end_of(pair: &Pair<'_>, found: &mut Vec<Difference>) {
         code: error.code.clone(),
         status: error.status,
         message: Some(pair.ids.text(&error.message)),
+        ..WantedError::default()
     });
     let wanted = Wanted {
         status,

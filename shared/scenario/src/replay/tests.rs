@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::json;
 use swirl_presentation::timeline;
@@ -71,10 +72,18 @@ workflows:
         indented(SHIP)
     );
     let scenario = Scenario::parse(text.as_bytes(), Path::new("x.scenario.yaml")).unwrap();
-    let answers = crate::answer::Answers::new(&scenario.functions);
-    let caller = crate::mock::mock(answers, BTreeMap::new(), Default::default());
+    let answers = Arc::new(crate::answer::Answers::new(&scenario.functions));
+    let caller = crate::mock::mock(answers, None, BTreeMap::new(), Default::default());
     let readings = read_all(&scenario).unwrap();
-    let observed = run_with(&scenario, readings, caller, Keeps::Data, || Ok(())).unwrap();
+    let observed = run_with(
+        &scenario,
+        readings,
+        caller,
+        &SentRequests::default(),
+        Keeps::Data,
+        || Ok(()),
+    )
+    .unwrap();
     assert_eq!(scenario.expect.check(&observed), []);
     let instance = |one: &ObservedInstance| Exported {
         instance: json!({"id": one.id, "workflow": one.workflow, "version": one.version, "status": one.status,

@@ -20,9 +20,11 @@ pub(super) fn for_type(node: &Node, wanted: &str) -> Option<String> {
             "write {value} without quotes: YAML reads 'yes', 'no', 'on' and 'off' as texts"
         ));
     }
-    let text = wanted.starts_with("a string").then(|| only_text(node));
-    let text = text.flatten()?;
-    Some(format!("write '{text}' alone, without the list"))
+    let is_name = ["a string", "'s name", "'s id"]
+        .iter()
+        .any(|word| wanted.contains(word));
+    let (text, around) = is_name.then(|| only_text(node)).flatten()?;
+    Some(format!("write '{text}' alone, without the {around}"))
 }
 
 /// The boolean that a text spells, in any case; some programs write `"True"`.
@@ -55,9 +57,11 @@ fn list(node: &Node) -> Option<String> {
     }
 }
 
-fn only_text(node: &Node) -> Option<&str> {
-    match node.items()? {
-        [item] => short(item),
+/// The text in a list or an object that has nothing else.
+fn only_text(node: &Node) -> Option<(&str, &'static str)> {
+    match (node.items(), node.members()) {
+        (Some([item]), _) => Some((short(item)?, "list")),
+        (_, Some([member])) => Some((short(member.value())?, "object")),
         _ => None,
     }
 }
@@ -115,12 +119,66 @@ mod tests {
                 "{name: A, type: switch, eventConditions: [{eventRef: [e], end: true}]}",
                 "write 'e' alone, without the list",
             ),
+            (
+                "{name: A, type: operation, actions: [{subFlowRef: c, retryRef: {refName: r}}], end: true}",
+                "write 'r' alone, without the object",
+            ),
+            (
+                "{name: A, type: operation, actions: [{subFlowRef: [c]}], end: true}",
+                "write 'c' alone, without the list",
+            ),
+            (
+                "{name: A, type: inject, data: {}, transition: [B]}",
+                "write 'B' alone, without the list",
+            ),
+            (
+                "{name: A, type: inject, data: {}, stateDataFilter: .x, end: true}",
+                "write an object with 'input' or 'output'",
+            ),
+            (
+                "{name: A, type: operation, actions: [{workflowId: c}], end: true}",
+                "write 'subFlowRef: {workflowId: ...}'",
+            ),
+            (
+                "{name: A, type: sleep, duration: '${ .d }', end: true}",
+                "write the duration itself: in this edition it cannot be an expression",
+            ),
         ] {
             let hints = hints(state);
             assert!(
                 hints.iter().any(|found| found == hint),
                 "{state}: {hints:?}"
             );
+        }
+    }
+
+    /// A server may be able to read what the client that deploys a definition is not.
+    #[test]
+    fn nothing_of_a_fetched_document_is_quoted() {
+        let text = "id: t\nversion: 1.0.0\nspecVersion: '0.8'\nsecrets: http://h/env\nfunctions: HTTPS://h/list\n\
+                    dataInputSchema: http://h/schema\nerrors: http://h/broken\n\
+                    states: [{name: A, type: inject, data: {}, end: true}]\n";
+        let mut documents = MapResources::default();
+        documents.insert("http://h/env", "DB_PASSWORD=hunter2secret");
+        let list = "- {name: f, hunter2secret: 1, operation: [hunter2secret], type: hunter2secret}";
+        documents.insert("HTTPS://h/list", list);
+        documents.insert("http://h/schema", "{\"type\": \"hunter2secret\"}");
+        documents.insert("http://h/broken", "{hunter2secret");
+        let reading = read(text.as_bytes(), &documents, &Options::default());
+        let findings: Vec<String> = reading
+            .diagnostics
+            .into_iter()
+            .map(|finding| format!("{} = {:?}", finding.message, finding.hint))
+            .collect();
+        let all = findings.join("\n");
+        assert!(!all.contains("hunter2"), "{all}");
+        for place in [
+            "in 'http://h/env', line 1: A value has a different type",
+            "in 'HTTPS://h/list', line 1: ",
+            "'http://h/schema' is not a valid JSON Schema",
+            "'http://h/broken' is not valid JSON or YAML",
+        ] {
+            assert!(all.contains(place), "{place}: {all}");
         }
     }
 

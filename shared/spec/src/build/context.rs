@@ -19,13 +19,14 @@ impl Variable {
 }
 
 /// The members of `$WORKFLOW` (docs/language.md#decision-15).
-const MEMBERS: [&str; 8] = [
+const MEMBERS: [&str; 9] = [
     "error",
     "id",
     "input",
     "instanceId",
     KEY,
     "name",
+    "scheduledAt",
     "startedAt",
     "version",
 ];

@@ -1,5 +1,5 @@
-//! Correlation values of start events. There is no instance yet whose data an expression could see, so its value is
-//! computed here once, over `{}` and the constants.
+//! Values that are needed before there is an instance: correlation values of start events, and the times of schedules.
+//! There is no data that an expression could see, so its value is computed here once, over `{}` and the constants.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,10 @@ use swirl_model::Data;
 use swirl_model::workflow::{EventId, ExprId, StateId, StateKind, Template, TextPart, Workflow};
 
 use super::ctx::Ctx;
+use super::expression::VisibleVars;
 use super::location::Location;
 use crate::codes;
+use crate::source::Node;
 
 impl Ctx<'_> {
     /// Replaces expressions with values in the events that the starting state waits for.
@@ -65,6 +67,27 @@ impl Ctx<'_> {
     }
 }
 
+impl Ctx<'_> {
+    /// A text that must be known at deployment: it may be an expression over constants (docs/language.md#decision-105).
+    pub fn constant_text(&mut self, node: &Node, what: &str) -> Option<String> {
+        let text = self.string(node, what)?;
+        if !text.contains(self.dialect.delimiters.open()) {
+            return Some(text);
+        }
+        let template = self.template(node, VisibleVars::PLAIN)?;
+        if let Some(value) = constant(&self.workflow, &template) {
+            return Some(value.to_text());
+        }
+        // Errors in the expression or the constants have been reported.
+        if self.is_clean() {
+            let message = format!("the value of {what} is not known at deployment");
+            let hint = "write it out, or as an expression over constants: '${ $CONST.name }'";
+            self.error(node, codes::BAD_DATE_TIME, message, hint.to_owned());
+        }
+        None
+    }
+}
+
 /// The value of a template, if it is the same for all data and at any time.
 fn constant(workflow: &Workflow, template: &Template) -> Option<Data> {
     match template {
@@ -77,7 +100,9 @@ fn constant(workflow: &Workflow, template: &Template) -> Option<Data> {
             let parts: Option<Vec<String>> = parts.iter().map(part).collect();
             Some(Data::string(parts?.concat()))
         }
-        Template::Literal(_) | Template::Array(_) | Template::Object(_) => None,
+        Template::Literal(_) | Template::Array(_) | Template::Object(_) | Template::Loose(..) => {
+            None
+        }
     }
 }
 

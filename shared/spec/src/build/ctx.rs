@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use swirl_model::workflow::{
-    EventId, FlowId, FunctionId, Language, Period, Retry, StateId, Workflow,
+    AuthId, EventId, FlowId, FunctionId, Language, Period, Retry, StateId, Workflow,
 };
 
 use super::dialect::Dialect;
@@ -66,8 +66,8 @@ pub(crate) struct Timeouts {
 /// The functions provided at deployment, once they have been requested.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
-    pub(super) document: Option<Node>,
-    pub(super) content: Vec<u8>,
+    /// The lists that were found, each with its URI, its tree if it could be read, and its content.
+    pub(super) sources: Vec<(&'static str, Option<Node>, Vec<u8>)>,
     pub(super) read: HashMap<String, Option<FunctionId>>,
 }
 
@@ -82,8 +82,12 @@ pub(crate) struct Ctx<'a> {
     /// The pointer to the definition inside a larger document. Findings omit it.
     pub base: String,
     pub diagnostics: Diagnostics,
-    pub(super) failed: bool,
+    pub(crate) failed: bool,
     pub resources_used: Vec<(String, Vec<u8>)>,
+    /// The credentials with which documents are fetched, by their addresses.
+    pub credentials: Vec<(String, AuthId)>,
+    /// Documents that are there only for whoever has their credentials.
+    pub guarded: Vec<(String, AuthId)>,
     /// Set while a referenced document is read: its URI, and the location that refers to it.
     pub origin: Option<(String, Location)>,
 
@@ -101,6 +105,8 @@ pub(crate) struct Ctx<'a> {
     pub problems: Problems,
     pub retries: Table<Retry>,
     pub auto_retries: bool,
+    /// The expressions of functions whose findings have been reported.
+    pub function_texts: BTreeSet<String>,
     /// `None`: the list could not be read, so no name can be reported as unknown.
     pub secrets: Option<BTreeSet<String>>,
     pub timeouts: Timeouts,
@@ -176,6 +182,8 @@ impl<'a> Ctx<'a> {
             diagnostics: Diagnostics::default(),
             failed: false,
             resources_used: Vec::new(),
+            credentials: Vec::new(),
+            guarded: Vec::new(),
             origin: None,
             workflow: Workflow::default(),
             language: dialect.language,
@@ -187,6 +195,7 @@ impl<'a> Ctx<'a> {
             problems: Problems::default(),
             retries: Table::default(),
             auto_retries: false,
+            function_texts: BTreeSet::new(),
             secrets: Some(BTreeSet::new()),
             timeouts: Timeouts::default(),
             all_params: Vec::new(),

@@ -15,6 +15,8 @@ pub(crate) struct Dialect {
     pub language: Language,
     /// Words of enums are matched regardless of case (docs/language.md#decision-4: before 0.8).
     pub words_any_case: bool,
+    /// The variables that expressions see.
+    pub variables: &'static [&'static str],
     /// Pairs of names for findings: the reader's name, and the edition's. Needed if a document is rewritten before it
     /// is read.
     pub own_names: &'static [(&'static str, &'static str)],
@@ -35,6 +37,8 @@ pub(crate) struct Parts {
     pub handler_retry: bool,
     /// `max` of a foreach state: the number of iterations that run at once.
     pub foreach_max: bool,
+    /// The three parts above are read with a warning, though the edition doesn't have them.
+    pub earlier_parts: bool,
     /// Reads `repeat` of an action, which repeats the action.
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
     /// States of all kinds have `timeouts`, even those that sleep or inject.
@@ -97,6 +101,7 @@ impl Parts {
         action_timeout: false,
         handler_retry: false,
         foreach_max: false,
+        earlier_parts: false,
         repeat: None,
         timeouts_of_all_states: false,
         state_timeout_is_text: false,
@@ -116,6 +121,7 @@ impl Dialect {
         delimiters: Delimiters::Dollar,
         language: Language::Jq,
         words_any_case: false,
+        variables: &["CONST", "SECRETS", "WORKFLOW"],
         own_names: &[],
         one_attempt_retries: false,
         merge_hint: "set `toStateData` to its target",
@@ -133,6 +139,7 @@ impl Dialect {
         delimiters: Delimiters::Braces,
         language: Language::JsonPath,
         words_any_case: true,
+        variables: &["CONST", "SECRETS", "WORKFLOW"],
         own_names: &[],
         one_attempt_retries: true,
         merge_hint: "select a member of it, as in `$.name`: the selected value goes under that name",

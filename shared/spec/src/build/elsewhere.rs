@@ -46,6 +46,11 @@ pub(crate) const PROPERTIES: &[Row] = &[
         "actions",
         "write 'actions: [{subFlowRef: ...}]'",
     ),
+    (
+        "workflowId",
+        "subFlowRef",
+        "write 'subFlowRef: {workflowId: ...}'",
+    ),
     ("n", "numCompleted", "write 'numCompleted'"),
     ("max", "batchSize", "write 'batchSize'"),
     ("resource", "operation", "write 'operation'"),
@@ -180,10 +185,10 @@ mod tests {
             .filter_map(|d| d.hint.as_deref())
             .collect();
         for hint in [
-            "write 'sleep', with 'duration'",
-            "write 'timeouts: {eventTimeout: ...}'",
+            "write 'sleep'",
+            "write 'timeouts.eventTimeout'",
             "write 'defaultCondition'",
-            "write 'atLeast', with 'numCompleted: 1'",
+            "write 'atLeast'",
             "write 'actions: [{subFlowRef: ...}]'",
         ] {
             assert!(hints.contains(&hint), "{hint}: {hints:?}");

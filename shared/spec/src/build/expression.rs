@@ -3,6 +3,8 @@
 //! Each expression is stored once per text and parameters in scope. Expressions are compiled here to find their errors;
 //! the engine compiles them again to run them.
 
+mod foreign;
+
 use std::sync::Arc;
 
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
@@ -27,6 +29,8 @@ pub(crate) struct VisibleVars<'s> {
     pub secrets: bool,
     /// `$args` is defined: this is the operation of an expression function that is called.
     pub args: bool,
+    /// The variables of the language that are visible here; none: the dialect's.
+    pub names: &'static [&'static str],
 }
 
 impl VisibleVars<'static> {
@@ -35,6 +39,7 @@ impl VisibleVars<'static> {
         params: &[],
         secrets: false,
         args: false,
+        names: &[],
     };
 }
 
@@ -228,7 +233,11 @@ impl Ctx<'_> {
         path: bool,
     ) -> bool {
         let text_key = (self.language, text.to_owned(), sight.params.to_vec());
-        let key = (text_key, sight.args, path);
+        let sight = VisibleVars {
+            names: self.names_in(sight),
+            ..sight
+        };
+        let key = (text_key, sight.args, path, sight.names);
         let checked = match self.expressions.checked.get(&key) {
             Some(checked) => checked.clone(),
             None => {
@@ -245,7 +254,8 @@ impl Ctx<'_> {
                 "a text here is an expression: a literal one has its own quotes, as in '\"done\"'";
             let hint = hint
                 .or_else(|| other_language(self.language, text).map(str::to_owned))
-                .or(self.literal_hint.then(|| literal.to_owned()));
+                .or(self.literal_hint.then(|| literal.to_owned()))
+                .or_else(|| foreign::hint(self.language, text));
             let kind = if path {
                 codes::BAD_PATH
             } else {
@@ -275,14 +285,21 @@ impl Ctx<'_> {
             );
         }
         if checked.secrets_whole {
+            let (name, list) = match sight.names.contains(&"secrets") {
+                true => ("$secrets", "use.secrets"),
+                false => ("$SECRETS", "secrets"),
+            };
             self.error_at(
                 location,
                 codes::SECRET_NOT_ALLOWED,
-                "'$SECRETS' is used as a whole or with a computed name",
-                "write '$SECRETS.NAME' with a name that 'secrets' lists".to_owned(),
+                format!("'{name}' is used as a whole or with a computed name"),
+                format!("write '{name}.NAME' with a name that '{list}' lists"),
             );
         }
-        self.unknown_secrets(location, text, &checked.secrets);
+        // An expression function is compiled again at each call, and its secrets were checked where it is defined.
+        if !self.function_texts.contains(text) {
+            self.unknown_secrets(location, text, &checked.secrets);
+        }
         compiles
     }
 
@@ -326,9 +343,23 @@ impl Ctx<'_> {
             _ => None,
         }
         .unwrap_or_else(|| text.to_owned());
-        compile(self.language, &text, sight, false)
-            .problem
-            .is_none()
+        self.compiles_in(&text, sight)
+    }
+
+    /// Whether a text would be an expression at a place, without reporting anything.
+    pub fn compiles_in(&self, text: &str, sight: VisibleVars<'_>) -> bool {
+        let sight = VisibleVars {
+            names: self.names_in(sight),
+            ..sight
+        };
+        compile(self.language, text, sight, false).problem.is_none()
+    }
+
+    fn names_in(&self, sight: VisibleVars<'_>) -> &'static [&'static str] {
+        match sight.names {
+            [] => self.dialect.variables,
+            names => names,
+        }
     }
 
     fn source(&self, key: &Key, pointer: String) -> ExprSource {
@@ -392,7 +423,7 @@ pub(crate) fn whole(text: &str) -> Option<u32> {
 }
 
 fn compile(language: Language, text: &str, sight: VisibleVars<'_>, path: bool) -> Checked {
-    let mut vars = vec!["CONST", "SECRETS", "WORKFLOW"];
+    let mut vars = sight.names.to_vec();
     vars.extend(sight.args.then_some("args"));
     vars.extend(sight.params.iter().map(|param| &**param));
     check_expression(language, text, &vars, path)
@@ -405,6 +436,10 @@ fn other_language(language: Language, text: &str) -> Option<&'static str> {
     if language == Language::JsonPath && text.starts_with("${") {
         Some(
             "'${ }' is of edition 0.6 and later: an expression here is JSONPath in '{{ }}', such as '{{ $.name }}'",
+        )
+    } else if language == Language::JsonPath && text.starts_with("{{") {
+        Some(
+            "'{{ }}' is of edition 0.5: an expression here is JSONPath in '${ }', such as '${ $.name }'",
         )
     } else if language != Language::Jq {
         None
@@ -432,157 +467,4 @@ pub(crate) fn shorten(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use swirl_model::workflow::Language;
-
-    use super::other_language;
-    use crate::codes;
-    use crate::editions::v0_8::testing::{findings, in_actions, of_actions, workflow};
-    use crate::options::Options;
-    use crate::reader::read;
-    use crate::resource::MapResources;
-
-    #[test]
-    fn errors_in_expressions() {
-        let at = "/states/0/actions/0";
-        for (action, expected) in [
-            (
-                "condition: '${ .a', functionRef: f",
-                format!("error unclosed-expression {at}/condition 7"),
-            ),
-            (
-                "condition: '${ .a } x', functionRef: f",
-                format!("error bad-expression {at}/condition 7"),
-            ),
-            (
-                "condition: '${ }', functionRef: f",
-                format!("error bad-expression {at}/condition 7"),
-            ),
-            (
-                "condition: '.a |', functionRef: f",
-                format!("error bad-expression {at}/condition 7"),
-            ),
-            (
-                "condition: '$nobody', functionRef: f",
-                format!("error bad-expression {at}/condition 7"),
-            ),
-            (
-                "condition: '$args', functionRef: f",
-                format!("error bad-expression {at}/condition 7"),
-            ),
-            ("condition: '${ fn:e }', functionRef: f", String::new()),
-            ("condition: 'fn:e', functionRef: f", String::new()),
-            (
-                "condition: '${ fn:g }', functionRef: f",
-                format!("error unknown-function {at}/condition 7"),
-            ),
-            (
-                "condition: '${ fn:e == 1 }', functionRef: f",
-                format!("error unknown-function {at}/condition 7"),
-            ),
-            (
-                "condition: '${ fn:f }', functionRef: f",
-                format!("error not-an-expression-function {at}/condition 7"),
-            ),
-            (
-                "condition: '$CONST.rate == $WORKFLOW.caller', functionRef: f",
-                format!(
-                    "warning unknown-constant {at}/condition 7\nwarning unknown-context {at}/condition 7"
-                ),
-            ),
-            (
-                "condition: '$WORKFLOW.key == 1', functionRef: f",
-                format!("warning unknown-context {at}/condition 7"),
-            ),
-            (
-                "condition: '$SECRETS.X == 1', functionRef: f",
-                format!("error unknown-secret {at}/condition 7"),
-            ),
-            (
-                "functionRef: f, actionDataFilter: {results: '${ $SECRETS.X }'}",
-                format!(
-                    "warning secret-in-data {at}/actionDataFilter/results 7\nerror unknown-secret {at}/actionDataFilter/results 7"
-                ),
-            ),
-            (
-                "functionRef: f, actionDataFilter: {toStateData: '.a[0].b'}",
-                String::new(),
-            ),
-            (
-                "functionRef: f, actionDataFilter: {toStateData: '.a, .b'}",
-                format!("error bad-path {at}/actionDataFilter/toStateData 7"),
-            ),
-            (
-                "functionRef: f, actionDataFilter: {useResults: false, results: .a}",
-                format!("warning ignored-property {at}/actionDataFilter/results 7"),
-            ),
-            (
-                "functionRef: {refName: f, arguments: {a: ['${ .x ', '${ $SECRETS }']}}",
-                format!(
-                    "error unclosed-expression {at}/functionRef/arguments/a/0 7\nerror secret-not-allowed {at}/functionRef/arguments/a/1 7"
-                ),
-            ),
-        ] {
-            assert_eq!(of_actions(&format!("{{{action}}}")), expected, "{action}");
-        }
-    }
-
-    #[test]
-    fn expressions_of_another_language_get_a_hint() {
-        for (text, hint) in [
-            ("$.a[?(@.b > 1)]", "JSONPath"),
-            (".a[?(@.b > 1)]", "JSONPath"),
-            ("$", "JSONPath"),
-            ("{{ $.a }}", "'{{ }}' is of edition 0.5"),
-            ("fn(e)", "'fn:NAME'"),
-        ] {
-            let body = in_actions(&format!("{{functionRef: f, condition: '{text}'}}"));
-            let document = format!("id: t\nversion: 1.0.0\nspecVersion: '0.8'\n{body}");
-            let resources = MapResources::default();
-            let reading = read(document.as_bytes(), &resources, &Options::default());
-            let hints: Vec<&str> = reading
-                .diagnostics
-                .iter()
-                .filter(|finding| finding.code == codes::BAD_EXPRESSION)
-                .filter_map(|finding| finding.hint.as_deref())
-                .collect();
-            assert!(
-                matches!(hints[..], [one] if one.contains(hint)),
-                "{text}: {hints:?}"
-            );
-        }
-        assert_eq!(other_language(Language::Jq, ".a |"), None);
-        assert_eq!(other_language(Language::JsonPath, "$.a"), None);
-    }
-
-    #[test]
-    fn equal_texts_share_an_expression() {
-        let workflow = workflow(&in_actions(
-            "{functionRef: f, condition: .a}, {functionRef: f, condition: '${ .a }'}",
-        ));
-        assert_eq!(workflow.expressions.len(), 1);
-        assert_eq!(
-            workflow.expressions[0].pointer,
-            "/states/0/actions/0/condition"
-        );
-    }
-
-    #[test]
-    fn iteration_parameters_are_visible_to_actions_only() {
-        let body = |condition: &str, output: &str| {
-            findings(&format!(
-                "functions: [{{name: e, type: expression, operation: '$order.id'}}]\nstates:\n- {{name: A, type: foreach, inputCollection: .a, iterationParam: order, stateDataFilter: {{output: '{output}'}}, actions: [{{functionRef: e, condition: '{condition}'}}], end: true}}\n"
-            ))
-        };
-        assert_eq!(body("$order.ok", "."), "");
-        assert_eq!(body("fn:e", "."), "");
-        assert_eq!(
-            body("$item", "."),
-            "error bad-expression /states/0/actions/0/condition 6"
-        );
-        assert_eq!(
-            body(".", "fn:e"),
-            "error bad-expression /states/0/stateDataFilter/output 6"
-        );
-    }
-}
+mod tests;

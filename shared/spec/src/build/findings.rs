@@ -5,8 +5,8 @@ use super::ctx::{Ctx, Obj, and, words};
 use super::location::Location;
 use crate::codes::{self, Code};
 use crate::diagnostic::{Diagnostic, Part, Place, Severity};
-use crate::source::Node;
-use crate::suggest;
+use crate::source::{Member, Node};
+use crate::{suggest, vocabulary};
 
 impl Ctx<'_> {
     pub fn location(&self, node: &Node) -> Location {
@@ -22,8 +22,14 @@ impl Ctx<'_> {
                 Location {
                     place,
                     within: None,
+                    is_fetched: false,
                 }
             }
+            Some((uri, location)) if is_fetched(uri) => Location {
+                within: Some(format!("in '{uri}', line {}", place.line)),
+                is_fetched: true,
+                ..location.clone()
+            },
             Some((uri, location)) => Location {
                 within: Some(format!(
                     "in '{uri}', line {}, at '{}'",
@@ -182,6 +188,16 @@ impl Ctx<'_> {
         );
     }
 
+    pub fn duplicate(&mut self, node: &Node, what: &str, name: &str) {
+        let message = format!("there is more than one {what} named '{name}'");
+        self.error(
+            node,
+            codes::DUPLICATE_NAME,
+            message,
+            "give each its own name".to_owned(),
+        );
+    }
+
     /// Reports that only one of several properties may be present, at the object that contains them.
     pub fn exclusive(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
         let message = format!("{what} has {}: only one of them may be given", and(names));
@@ -251,6 +267,33 @@ impl Ctx<'_> {
         }
     }
 
+    /// A property with the name that it has in another edition (docs/language.md#decision-6).
+    pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
+        let message =
+            format!("'{name}' is another edition's name for '{here}'; it is taken as that");
+        self.warn(
+            node,
+            codes::OTHER_EDITIONS_NAME,
+            message,
+            format!("write '{here}'"),
+        );
+    }
+
+    /// A property at the top that the edition doesn't define: it is kept, with a warning if it resembles one that the
+    /// edition defines, or is one of another edition.
+    pub fn additional(&mut self, member: &Member, known: &[&str]) {
+        let key = member.key();
+        let hint = match suggest::did_you_mean(key, known.iter().copied()) {
+            Some(best) => format!("did you mean '{best}'? else put it into 'metadata'"),
+            None if vocabulary::is_of_definition(key) => {
+                format!("it is of another edition, and has no effect here: remove '{key}'")
+            }
+            None => return,
+        };
+        let message = format!("'{key}' is kept as additional information only");
+        self.warn(member.value(), codes::ADDITIONAL_PROPERTY, message, hint);
+    }
+
     /// Reports a property that has no effect at its location.
     pub fn ignored(&mut self, node: &Node, name: &str, why: &str) {
         self.warn(
@@ -262,6 +305,12 @@ impl Ctx<'_> {
     }
 }
 
+/// Whether a document comes from a place that its reader may see and the client that deploys it may not.
+pub(super) fn is_fetched(uri: &str) -> bool {
+    let scheme = crate::resource::scheme(uri).unwrap_or_default();
+    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+}
+
 fn finding(
     severity: Severity,
     location: Location,
@@ -269,9 +318,10 @@ fn finding(
     message: String,
     hint: Option<String>,
 ) -> Diagnostic {
-    let message = match &location.within {
-        Some(within) => format!("{within}: {message}"),
-        None => message,
+    let (message, hint) = match &location.within {
+        Some(within) if location.is_fetched => (format!("{within}: {}", code.summary()), None),
+        Some(within) => (format!("{within}: {message}"), hint),
+        None => (message, hint),
     };
     let finding = Diagnostic::at(severity, code, location.place, message);
     match hint {

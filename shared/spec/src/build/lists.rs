@@ -69,6 +69,54 @@ impl Ctx<'_> {
         }
     }
 
+    /// The content of a document. One that isn't there may only need its credentials.
+    pub fn content(&mut self, uri: &str) -> Result<Vec<u8>, ResourceError> {
+        let found = self.resources.fetch(uri, None);
+        if found.is_err() {
+            let guarded = self.credentials.iter().filter(|(known, _)| known == uri);
+            self.guarded.extend(guarded.cloned());
+        }
+        found
+    }
+
+    /// Whether a document on the web that can't be had is only a warning here.
+    pub fn may_lack(&self, error: &ResourceError) -> bool {
+        let is_remote = matches!(
+            error,
+            ResourceError::Failed { .. } | ResourceError::Scheme { .. }
+        );
+        is_remote && self.options.may_lack_documents
+    }
+
+    /// The text at a URI. `None` after a finding.
+    pub fn fetch_text(&mut self, node: &Node, uri: &str) -> Option<String> {
+        self.warn_classpath(node, uri);
+        let bytes = match self.content(uri) {
+            Ok(bytes) => bytes,
+            Err(error) if self.may_lack(&error) => {
+                self.warn(node, codes::RESOURCE_NOT_FOUND, error.to_string(), None);
+                return Some(String::new());
+            }
+            Err(error) => {
+                let hint =
+                    "a definition is deployed with all that it refers to: check the URI".to_owned();
+                self.error(node, codes::RESOURCE_NOT_FOUND, error.to_string(), hint);
+                return None;
+            }
+        };
+        if !self.resources_used.iter().any(|(known, _)| known == uri) {
+            self.resources_used.push((uri.to_owned(), bytes.clone()));
+        }
+        match String::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(_) => {
+                let message = format!("'{uri}' is not valid UTF-8 text");
+                self.error(node, codes::BAD_RESOURCE, message, None);
+                None
+            }
+        }
+    }
+
     /// The content at a URI: a document, or the part of it that a fragment denotes. `None` after a finding.
     pub fn fetch(&mut self, node: &Node, uri: &str) -> Option<Node> {
         let (document, pointer) = self.fetch_document(node, uri)?;
@@ -79,10 +127,10 @@ impl Ctx<'_> {
     pub fn fetch_document(&mut self, node: &Node, uri: &str) -> Option<(Node, String)> {
         self.warn_classpath(node, uri);
         let (address, fragment) = uri.split_once('#').unwrap_or((uri, ""));
-        let found = match self.resources.fetch(address, None) {
+        let found = match self.content(address) {
             // The caller may have provided just this part.
             Err(ResourceError::NotFound { .. }) if !fragment.is_empty() => {
-                let part = self.resources.fetch(uri, None);
+                let part = self.content(uri);
                 part.map(|bytes| (uri, bytes, Some(String::new())))
             }
             found => found.map(|bytes| (address, bytes, decode(fragment))),

@@ -8,4 +8,6 @@ pub(crate) struct Location {
     pub place: Place,
     /// Set for locations inside a referenced document: which document, and where in it.
     pub within: Option<String>,
+    /// That document was fetched, so nothing of it is quoted: the deploying client may have no right to read it.
+    pub is_fetched: bool,
 }

@@ -11,10 +11,10 @@ use super::check::Checked;
 pub(super) type Key = (Language, String, Vec<Arc<str>>);
 
 /// The expressions found so far, with their errors.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Pool {
     pub(super) expressions: HashMap<Key, ExprId>,
     pub(super) paths: HashMap<Key, PathId>,
-    /// With or without `$args`, as a path or not.
-    pub(super) checked: HashMap<(Key, bool, bool), Arc<Checked>>,
+    /// With or without `$args`, as a path or not, with these variables.
+    pub(super) checked: HashMap<(Key, bool, bool, &'static [&'static str]), Arc<Checked>>,
 }

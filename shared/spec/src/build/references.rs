@@ -133,12 +133,32 @@ impl Ctx<'_> {
         found
     }
 
+    /// Whether the flow being read has a state of this name.
+    pub fn is_state(&self, name: &str) -> bool {
+        let names = self.flows.last().map(|scope| &scope.names);
+        names.is_some_and(|names| names.contains_key(name))
+    }
+
     pub fn unknown_retry(&mut self, node: &Node, name: &str) {
         if !self.retries.unread {
             let hint = hint(name, self.retries.names(), "retries");
             let message = format!("there is no retry definition '{name}'");
             self.error(node, codes::UNKNOWN_RETRY, message, hint);
         }
+    }
+
+    /// A workflow that isn't deployed yet may be deployed later, so this is a warning (docs/language.md#decision-62).
+    pub fn check_known_workflow(&mut self, node: &Node, name: &str) {
+        let Some(known) = &self.options.workflows else {
+            return;
+        };
+        if name == self.workflow.id || known.contains(name) {
+            return;
+        }
+        let hint = did_you_mean(name, known.iter().map(String::as_str))
+            .unwrap_or_else(|| "deploy it before an instance gets here".to_owned());
+        let message = format!("there is no workflow '{name}' yet");
+        self.warn(node, codes::UNKNOWN_WORKFLOW, message, hint);
     }
 
     pub fn unknown_function(
@@ -157,15 +177,5 @@ impl Ctx<'_> {
                 hint,
             );
         }
-    }
-
-    pub fn duplicate(&mut self, node: &Node, what: &str, name: &str) {
-        let message = format!("there is more than one {what} named '{name}'");
-        self.error(
-            node,
-            codes::DUPLICATE_NAME,
-            message,
-            "give each its own name".to_owned(),
-        );
     }
 }

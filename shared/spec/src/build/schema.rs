@@ -4,6 +4,7 @@ use swirl_model::Data;
 use swirl_model::workflow::Schema;
 
 use super::ctx::{Ctx, Obj};
+use super::findings::is_fetched;
 use crate::codes;
 use crate::source::Node;
 
@@ -36,23 +37,28 @@ impl Ctx<'_> {
     }
 
     /// The JSON Schema itself, or the one at a URI.
-    fn schema_content(&mut self, node: &Node) -> Option<Data> {
-        let content = match node.as_str() {
+    pub fn schema_content(&mut self, node: &Node) -> Option<Data> {
+        let (content, base) = match node.as_str() {
             Some(uri) => {
                 let (document, pointer) = self.fetch_document(node, uri)?;
-                part(&document, &pointer)?
+                let address = uri.split('#').next().unwrap_or(uri);
+                (part(&document, &pointer)?, Some(address.to_owned()))
             }
-            None => node.to_data(),
+            None => (node.to_data(), None),
         };
         let json = serde_json::Value::from(&content);
         if !json.is_object() && !json.is_boolean() {
             self.error(node, codes::BAD_SCHEMA, "a JSON Schema is an object", None);
             return None;
         }
-        if let Err(message) = swirl_expr::JsonSchema::compile(&json) {
+        let json = self.with_other_documents(node, json, base)?;
+        if let Err(mut message) = swirl_expr::JsonSchema::compile(&json) {
+            if let Some(uri) = node.as_str().filter(|uri| is_fetched(uri)) {
+                message = format!("'{uri}' is not a valid JSON Schema");
+            }
             self.error(node, codes::BAD_SCHEMA, message, None);
         }
-        Some(content)
+        Some(Data::from(json))
     }
 }
 

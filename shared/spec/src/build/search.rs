@@ -134,7 +134,7 @@ mod tests {
     /// A small document in each edition.
     fn of_edition(edition: Edition) -> String {
         let id = match edition {
-            Edition::V0_9 => "",
+            Edition::V0_9 | Edition::V1_0 => "",
             _ => "id: test\n",
         };
         let kinds = "start: {kind: default}, end: {kind: default}";
@@ -146,6 +146,7 @@ mod tests {
             Edition::Tasks => format!("tasks: [{{name: A, type: delay, timeDelay: PT1S, {kinds}}}]"),
             Edition::V0_5 => format!("schemaVersion: '0.5'\nstates: [{{name: A, type: inject, data: {{}}, {kinds}}}]"),
             Edition::V0_6 => format!("schemaVersion: '0.6'\nstart: a\nstates: [{inject}]"),
+            Edition::V1_0 => return "document: {dsl: 1.0.3, namespace: a, name: test, version: 1.0.0}\ndo: [{a: {set: {x: 1}}}]\n".to_owned(),
             Edition::V0_7 | Edition::V0_8 | Edition::V0_9 => format!("specVersion: '{edition}'\nstart: a\nstates: [{inject}]"),
         };
         format!("name: test\n{id}version: 1.0.0\n{rest}\n")
@@ -153,7 +154,9 @@ mod tests {
 
     #[test]
     fn each_edition_has_them() {
-        for edition in Edition::ALL {
+        // Documents of DSL 1.0 have no search attributes yet.
+        let older = Edition::ALL.into_iter().filter(|it| *it != Edition::V1_0);
+        for edition in older {
             let language = crate::vocabulary::language(edition).unwrap();
             let marked = crate::vocabulary::delimiters(edition).unwrap();
             let path = match language {

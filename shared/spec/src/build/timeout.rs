@@ -3,7 +3,6 @@
 use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
 
 use super::ctx::{Ctx, Obj, Timeouts};
-use super::location::Location;
 use crate::codes;
 use crate::source::Node;
 
@@ -30,16 +29,19 @@ impl Ctx<'_> {
         });
     }
 
-    fn workflow_exec_timeout(&mut self, node: &Node) -> Option<WorkflowTimeout> {
-        let (timeout, location) = self.exec_timeout(node)?;
-        let run_before = match (&timeout.run_before, location) {
-            (Some(_), Some((node, location))) => {
-                let state = self.state_ref(node, "'runBefore'");
-                self.run_before = state.map(|state| (state, location));
-                state
-            }
-            _ => None,
-        };
+    /// The timeout of the workflow itself. All states are known already.
+    pub fn workflow_exec_timeout(&mut self, node: &Node) -> Option<WorkflowTimeout> {
+        let timeout = self.timeout_override(node);
+        // The state is looked up even if the rest of the timeout is wrong.
+        let place = node.get("runBefore");
+        let place = place.filter(|node| node.as_str().is_some_and(|name| !name.is_empty()));
+        let run_before = place.and_then(|node| {
+            let state = self.state_ref(node, "'runBefore'");
+            let location = self.location(node);
+            self.run_before = state.map(|state| (state, location));
+            state
+        });
+        let timeout = timeout?;
         Some(WorkflowTimeout {
             duration: timeout.duration,
             interrupt: timeout.interrupt,
@@ -47,22 +49,15 @@ impl Ctx<'_> {
         })
     }
 
-    /// `workflowExecTimeout` of `continueAs`, which refers to states of another workflow.
+    /// A `workflowExecTimeout`. That of `continueAs` refers to states of another workflow.
     pub fn timeout_override(&mut self, node: &Node) -> Option<ContinuedTimeout> {
-        self.exec_timeout(node).map(|(timeout, _)| timeout)
-    }
-
-    fn exec_timeout<'n>(
-        &mut self,
-        node: &'n Node,
-    ) -> Option<(ContinuedTimeout, Option<(&'n Node, Location)>)> {
         let bare = |duration| ContinuedTimeout {
             duration,
             interrupt: false,
             run_before: None,
         };
         if node.as_str().is_some() {
-            return Some((bare(self.positive(node, "'workflowExecTimeout'")?), None));
+            return Some(bare(self.positive(node, "'workflowExecTimeout'")?));
         }
         if node.members().is_none() {
             self.wrong_type(node, "'workflowExecTimeout'", "a duration or an object");
@@ -72,20 +67,16 @@ impl Ctx<'_> {
         let obj = self.object(node, "'workflowExecTimeout'", known)?;
         let interrupt = self.boolean(obj, "interrupt", false);
         let run_before = self.opt_string(obj, "runBefore");
-        let place = obj.get("runBefore").map(|node| (node, self.location(node)));
         if !obj.has("duration") {
             self.missing(obj, "'workflowExecTimeout'", &["duration"]);
         }
         // The message doesn't quote the property, because it may have another name in the document's edition.
         let duration = self.positive(obj.get("duration")?, "the duration of the timeout")?;
-        Some((
-            ContinuedTimeout {
-                interrupt,
-                run_before,
-                ..bare(duration)
-            },
-            place,
-        ))
+        Some(ContinuedTimeout {
+            interrupt,
+            run_before,
+            ..bare(duration)
+        })
     }
 
     /// `timeouts` of a state or branch. The members depend on its kind.

@@ -1,18 +1,19 @@
-//! Plain values: texts, names, words, numbers, lists, durations, objects and their properties.
+//! Plain values: texts, names, words, numbers, lists, objects and their properties.
 
 use swirl_model::Data;
-use swirl_model::workflow::Period;
+use swirl_model::workflow::FunctionKind;
 
 use super::advice;
 use super::ctx::{Ctx, Obj, and, did_you_mean, words};
 use super::elsewhere;
-use super::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
-use crate::time;
+use crate::source::{Member, Node};
+use crate::{codes, graphql, time};
 
 /// The member of the workflow's metadata that the runtime reads.
 pub(super) const OWN: &str = "swirl";
+
+/// The number of properties that a hint lists for an object that is a text.
+const PROPERTIES_MAX: usize = 6;
 
 /// The maximum length in bytes of the name of a workflow, its version, a state, a function or an event.
 const NAME_BYTES_MAX: usize = 256;
@@ -21,7 +22,13 @@ impl Ctx<'_> {
     /// An object without properties other than `known` (docs/language.md#decision-1).
     pub fn object<'n>(&mut self, node: &'n Node, what: &str, known: &[&str]) -> Option<Obj<'n>> {
         let Some(members) = node.members() else {
-            self.wrong_type(node, what, "an object");
+            let hint = advice::for_type(node, "an object").or_else(|| {
+                let is_short = (1..=PROPERTIES_MAX).contains(&known.len());
+                let is_text = node.as_str().is_some() && is_short;
+                is_text.then(|| format!("write an object with {}", words(&spelt_once(known))))
+            });
+            let message = format!("{what} must be an object, and is {}", node.kind_word());
+            self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         };
         for member in members {
@@ -50,7 +57,7 @@ impl Ctx<'_> {
             }
             Some(text) => Some(text.to_owned()),
             None => {
-                let wanted = if node.is_number() {
+                let wanted = if node.is_number() || node.as_bool().is_some() {
                     "a string (put it in quotes)"
                 } else {
                     "a string"
@@ -111,6 +118,24 @@ impl Ctx<'_> {
                 None => return,
             },
         };
+        self.bad_name(node, what, &problem);
+    }
+
+    /// The id or version of a workflow, which is a part of addresses.
+    pub fn check_id(&mut self, node: &Node, what: &str, id: &str) {
+        // Clients resolve them as relative paths before they send a request.
+        if matches!(id, "." | "..") {
+            let problem = "stands for a folder in an address, so no request could name it";
+            self.bad_name(node, &format!("{what} is '{id}', which"), problem);
+        } else if let Some(c) = id.chars().find(|c| is_invisible(*c)) {
+            let problem = format!("has the invisible character U+{:04X}", u32::from(c));
+            self.bad_name(node, what, &problem);
+        } else {
+            self.check_name(node, what, id);
+        }
+    }
+
+    fn bad_name(&mut self, node: &Node, what: &str, problem: &str) {
         self.error(
             node,
             codes::BAD_NAME,
@@ -205,40 +230,16 @@ impl Ctx<'_> {
         known
     }
 
-    pub fn duration(&mut self, node: &Node, what: &str) -> Option<Period> {
-        let text = match node.as_str() {
-            Some(text) if self.dialect.parts.period_expressions && text.contains("${") => {
-                let params = self.params.clone();
-                let sight = VisibleVars {
-                    params: &params,
-                    ..VisibleVars::PLAIN
-                };
-                return self.expression(node, what, sight).map(Period::Expression);
-            }
-            Some(text) => text,
-            None => {
-                self.wrong_type(node, what, "an ISO 8601 duration such as 'PT15M'");
-                return None;
-            }
+    /// The text of an interval, with durations as they are meant (docs/language.md#decision-105).
+    pub fn interval_text(&mut self, node: &Node, what: &str) -> Option<String> {
+        let text = self.constant_text(node, what)?;
+        let text = text.trim();
+        let Some(meant) = time::interval::misplaced(text) else {
+            return Some(text.to_owned());
         };
-        match time::duration::parse(text.trim()) {
-            Ok(duration) => Some(duration.into()),
-            Err(_) if let Some((meant, duration)) = time::duration::misplaced(text) => {
-                let message = format!("{what} is '{text}': days and weeks come before the 'T'");
-                self.loose(node, message, format!("write '{meant}'"));
-                Some(Period::Fixed(duration))
-            }
-            Err(error) => {
-                let message = format!("{what} is not an ISO 8601 duration: {error}");
-                let hint = match time::duration::suggestion(text) {
-                    Some(best) => format!("write '{best}'"),
-                    None => "write for example 'PT15M' (15 minutes) or 'P2DT3H' (2 days, 3 hours)"
-                        .to_owned(),
-                };
-                self.error(node, codes::BAD_DURATION, message, hint);
-                None
-            }
-        }
+        let message = format!("{what} is '{text}': days and weeks come before the 'T'");
+        self.loose(node, message, format!("write '{meant}'"));
+        Some(meant)
     }
 
     /// Accepts a form whose meaning is clear, with a warning (docs/language.md#decision-96).
@@ -246,34 +247,61 @@ impl Ctx<'_> {
         self.warn(node, codes::LOOSE_FORM, message, hint);
     }
 
-    pub fn opt_duration(&mut self, obj: Obj<'_>, name: &str) -> Option<Period> {
-        let node = obj.get(name)?;
-        self.duration(node, &format!("'{name}'"))
-    }
-
-    /// A duration greater than zero, as all timeouts must be.
-    pub fn timeout(&mut self, obj: Obj<'_>, name: &str) -> Option<Period> {
-        let node = obj.get(name)?;
-        self.positive(node, &format!("'{name}'"))
-    }
-
-    pub fn positive(&mut self, node: &Node, what: &str) -> Option<Period> {
-        let duration = self.duration(node, what)?;
-        if duration.fixed().is_some_and(|duration| duration.is_zero()) {
-            let message = format!("{what} is zero: a timeout must be longer than that");
-            self.error(
-                node,
-                codes::ZERO_TIMEOUT,
-                message,
-                "give a longer one, or leave it out for no timeout".to_owned(),
-            );
-            return None;
-        }
-        Some(duration)
-    }
-
     /// `metadata`: an object, whose values are texts in the language.
     pub fn metadata(&mut self, obj: Obj<'_>) -> Data {
+        self.metadata_of(obj, None)
+    }
+
+    /// The metadata of a function. Swirl reads some of them, and they have the types that it documents.
+    pub fn function_metadata(&mut self, obj: Obj<'_>, kind: &FunctionKind) -> Data {
+        self.metadata_of(obj, Some(kind))
+    }
+
+    /// Checks a value that Swirl reads. Returns false if it doesn't.
+    fn is_own_metadata(&mut self, kind: &FunctionKind, member: &Member) -> bool {
+        let (key, value) = (member.key(), member.value());
+        let what = format!("the metadata '{key}'");
+        let text = value.as_str();
+        match (key, kind) {
+            ("checkArguments", _) => match (value.as_bool(), text.and_then(advice::flag)) {
+                (Some(_), _) => {}
+                (None, Some(flag)) => {
+                    let message = format!("{what} is a text instead of {flag}");
+                    self.loose(value, message, format!("write {flag} without quotes"));
+                }
+                (None, None) => self.wrong_type(value, &what, "true or false"),
+            },
+            ("argumentTypes", FunctionKind::Graphql) => match value.members() {
+                None => self.wrong_type(value, &what, "an object"),
+                Some(arguments) => {
+                    for argument in arguments {
+                        let name = argument.key();
+                        let text = argument.value().as_str();
+                        let is_type = graphql::is_name(name) && text.is_some_and(graphql::is_type);
+                        if !is_type {
+                            let what = format!("the type of the argument '{name}'");
+                            let wanted = "a GraphQL type in quotes, such as \"[ID!]!\"";
+                            self.wrong_type(argument.value(), &what, wanted);
+                        }
+                    }
+                }
+            },
+            ("server", FunctionKind::Asyncapi | FunctionKind::Rest | FunctionKind::Rpc) => {
+                if text.is_none() {
+                    self.wrong_type(value, &what, "a text");
+                }
+            }
+            ("action", FunctionKind::Asyncapi) => {
+                if !matches!(text, Some("publish" | "subscribe")) {
+                    self.wrong_type(value, &what, "'publish' or 'subscribe'");
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    fn metadata_of(&mut self, obj: Obj<'_>, function: Option<&FunctionKind>) -> Data {
         let Some(node) = obj.get("metadata") else {
             return Data::object();
         };
@@ -284,6 +312,9 @@ impl Ctx<'_> {
         let is_of_workflow = obj.node.pointer() == self.base;
         for member in members {
             if is_of_workflow && member.key() == OWN && member.value().members().is_some() {
+                continue;
+            }
+            if function.is_some_and(|kind| self.is_own_metadata(kind, member)) {
                 continue;
             }
             if member.value().as_str().is_none() {
@@ -302,6 +333,12 @@ impl Ctx<'_> {
         }
         node.to_data()
     }
+}
+
+/// Line separators, byte order marks, and characters that change the order in which others are shown: two ids that look
+/// the same would be different.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
 }
 
 /// Keeps one spelling of each name, because the texts of some editions have several.

@@ -29,6 +29,8 @@ pub(super) enum Part {
     End,
     /// A transition that is an object.
     Transition,
+    /// `timeouts` of the document, a state or a branch.
+    Timeouts,
 }
 
 /// The parts found in a document.
@@ -52,6 +54,7 @@ impl<'n> Facts<'n> {
         facts.add_all(Part::Function, root.get("functions"));
         facts.add_all(Part::Event, root.get("events"));
         facts.add_all(Part::Event, root.get("trigger-defs"));
+        facts.add(Part::Timeouts, root.get("timeouts"));
         facts.states(root);
         facts.texts(root);
         facts
@@ -85,8 +88,10 @@ impl<'n> Facts<'n> {
     fn state(&mut self, state: &'n Node) {
         self.parts.push((Part::State, state));
         self.states(state);
+        self.add(Part::Timeouts, state.get("timeouts"));
         for branch in items(state.get("branches")) {
             self.parts.push((Part::Branch, branch));
+            self.add(Part::Timeouts, branch.get("timeouts"));
             self.states(branch);
             self.actions(branch);
         }

@@ -24,6 +24,7 @@ enum Test {
     Number,
     Text,
     Object,
+    List,
     /// Its value is a text with an expression.
     Expression,
     /// It is present, and neither `id` nor `key` is.
@@ -59,6 +60,7 @@ impl Sign {
             Part::Start => "a start",
             Part::End => "an end",
             Part::Transition => "a transition",
+            Part::Timeouts => "the timeouts",
         };
         let whose = match self.part {
             Part::Root => format!("its '{property}'"),
@@ -72,6 +74,7 @@ impl Sign {
             Test::Number => format!("{whose} is a number"),
             Test::Text => format!("{whose} is a text"),
             Test::Object => format!("{whose} is an object"),
+            Test::List => format!("{whose} is a list"),
             Test::Expression => format!("{whose} is an expression"),
             Test::Alone => format!("{holder} has '{property}' and neither 'id' nor 'key'"),
         })
@@ -93,6 +96,7 @@ impl Sign {
             Test::Number => value.is_some_and(Node::is_number),
             Test::Text => text.is_some(),
             Test::Object => value.is_some_and(|value| value.members().is_some()),
+            Test::List => value.is_some_and(|value| value.items().is_some()),
             Test::Expression => text.is_some_and(|text| text.contains("${")),
             Test::Alone => value.is_some() && node.get("id").is_none() && node.get("key").is_none(),
         }
@@ -129,7 +133,8 @@ const UP_TO_0_6: &[Edition] = &[V0_1Release, Tasks, V0_5, V0_6];
 const EVENTS_BY_KIND: &[Edition] = &[V0_5, V0_6, V0_7, V0_8];
 /// The name alone is a sign.
 const NAMED: &[Edition] = &[V0_1Early, V0_1, V0_1Release, Tasks, V0_5, V0_6, V0_7, V0_9];
-const SLEEP: &[Edition] = &[V0_7, V0_8];
+/// All editions with what 0.9 has changed since.
+const UP_TO_0_8: &[Edition] = &[V0_7, V0_8];
 
 /// All signs. A sign counts for each of its editions, and the edition with the most signs is the document's.
 pub(super) const SIGNS: &[Sign] = &[
@@ -195,6 +200,10 @@ pub(super) const SIGNS: &[Sign] = &[
     sign(Part::State, "eventsActions", Test::There, SPRING),
     has(Part::Choice, "operator", OPERATORS),
     has(Part::Choice, "path", OPERATORS),
+    // Documents of the release also have the words of the next texts, which have no such conditions. So they count more
+    // than those.
+    sign(Part::Choice, "operator", Test::Text, OPERATORS),
+    sign(Part::Choice, "path", Test::Text, OPERATORS),
     has(Part::Event, "correlationToken", SPRING),
     has(Part::End, "produceEvent", SPRING),
     has(Part::Handler, "expression", SPRING),
@@ -272,11 +281,13 @@ pub(super) const SIGNS: &[Sign] = &[
     has(Part::State, "mode", FROM_0_7),
     has(Part::Action, "subFlowRef", FROM_0_7),
     has(Part::Action, "sleep", FROM_0_7),
-    has(Part::Handler, "errorRefs", SLEEP),
-    has(Part::Handler, "errorRef", SLEEP),
-    has(Part::Action, "retryRef", SLEEP),
-    has(Part::Root, "autoRetries", SLEEP),
-    sign(Part::State, "type", Test::Word("sleep"), SLEEP),
+    has(Part::Handler, "errorRefs", UP_TO_0_8),
+    has(Part::Handler, "errorRef", UP_TO_0_8),
+    has(Part::Action, "retryRef", UP_TO_0_8),
+    has(Part::Root, "autoRetries", UP_TO_0_8),
+    sign(Part::Root, "errors", Test::List, UP_TO_0_8),
+    sign(Part::Timeouts, "stateExecTimeout", Test::Object, UP_TO_0_8),
+    sign(Part::State, "type", Test::Word("sleep"), UP_TO_0_8),
     has(Part::End, "continueAs", FROM_0_7),
     has(Part::Root, "annotations", FROM_0_7),
     // 0.8 and later.

@@ -32,7 +32,8 @@ fn by_version_key() {
         ("specVersion: '0.8.'", "unknown 0.8."),
         ("specVersion: '0.80'", "unknown 0.80"),
         ("specVersion: ''", "unknown "),
-        ("document: {dsl: 1.0.0, name: a}\ndo: []", "unknown 1.0.0"),
+        ("document: {dsl: 1.0.0, name: a}\ndo: []", "1.0"),
+        ("document: {dsl: 2.0.0, name: a}\ndo: []", "unknown 2.0.0"),
     ]);
 }
 
@@ -233,7 +234,83 @@ fn by_shape_despite_a_version() {
             "0.6 or 0.8 or 0.7",
         ),
         ("specVersion: '1.0'\nid: a\nstates: []", "0.8"),
+        (
+            "schemaVersion: '0.5'\nid: a\ntasks: [{name: A, type: inject, start: {kind: default}, data: {}, end: {kind: default}}]",
+            "tasks draft",
+        ),
+        // An additional property of a document with states.
+        (
+            "specVersion: '0.8'\nid: a\ntasks: [b]\nstates: [{name: A, type: inject, data: {}, end: true}]",
+            "0.8",
+        ),
     ]);
+}
+
+#[test]
+fn documents_of_0_8_that_say_0_9() {
+    let states = "states: [{name: DoIt, type: inject, data: {}, end: true}]";
+    let lower = states.replace("DoIt", "do-it");
+    for (document, expected) in [
+        (format!("id: a\n{states}"), "0.8"),
+        (format!("name: a\n{states}"), "0.9"),
+        (format!("id: a\n{lower}"), "0.9"),
+        (
+            format!("id: a\nerrors: {{definitions: []}}\n{states}"),
+            "0.9",
+        ),
+        (format!("id: a\nerrors: [{{name: e}}]\n{lower}"), "0.8"),
+        (format!("name: a\nerrors: [{{name: e}}]\n{lower}"), "0.9"),
+        (
+            format!("id: a\ntimeouts: {{stateExecTimeout: {{total: PT1S}}}}\n{lower}"),
+            "0.8",
+        ),
+        (
+            format!("name: a\ntimeouts: {{stateExecTimeout: {{total: PT1S}}}}\n{lower}"),
+            "0.9",
+        ),
+    ] {
+        assert_eq!(
+            edition(&format!("specVersion: '0.9'\n{document}")),
+            expected,
+            "{document}"
+        );
+    }
+}
+
+/// Documents of the release of 0.1 whose words are in lower case, as in 0.5.
+#[test]
+fn properties_that_0_5_has_replaced() {
+    let around = |before: &str, inside: &str| {
+        format!(
+            "id: a\n{before}\nstates: [{{name: A, start: {{kind: default}}, {inside}, end: {{kind: default}}}}]"
+        )
+    };
+    for (before, inside, expected) in [
+        ("", "eventsActions: []", "0.1 (release)"),
+        (
+            "events: [{name: e, kind: consumed}]",
+            "eventsActions: [{actions: [{functionRef: {parameters: {a: '{{ $.a }}'}}}]}]",
+            "0.1 (release)",
+        ),
+        ("", "onError: [{expression: {}}]", "0.1 (release)"),
+        (
+            "events: [{name: e, correlationToken: t}]",
+            "eventRef: e",
+            "0.1 (release)",
+        ),
+        (
+            "events: [{name: e, correlationToken: t}]",
+            "onEvents: []",
+            "0.5",
+        ),
+        ("", "onErrors: []", "0.5"),
+    ] {
+        assert_eq!(
+            edition(&around(before, inside)),
+            expected,
+            "{before} {inside}"
+        );
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod v0_6;
 mod v0_7;
 pub(crate) mod v0_8;
 mod v0_9;
+pub(crate) mod v1_0;
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
@@ -82,7 +83,7 @@ pub(crate) const EDITIONS: &[Entry] = &[
     },
     Entry {
         edition: Edition::V0_8,
-        dialect: Dialect::JQ,
+        dialect: v0_8::DIALECT,
         read: v0_8::read,
         properties: v0_8::properties,
         rules: v0_8::RULES,
@@ -93,6 +94,13 @@ pub(crate) const EDITIONS: &[Entry] = &[
         read: v0_9::read,
         properties: v0_8::properties,
         rules: v0_9::RULES,
+    },
+    Entry {
+        edition: Edition::V1_0,
+        dialect: v1_0::DIALECT,
+        read: v1_0::read,
+        properties: v1_0::properties,
+        rules: &[],
     },
 ];
 

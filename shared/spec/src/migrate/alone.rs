@@ -207,6 +207,7 @@ impl Whole {
         }
         let guarded = |next: &&Next| match next {
             Next::Transition(transition) => transition.guard.is_some(),
+            Next::Leave | Next::Skip => false,
             Next::End(end) => end.fail.is_some(),
         };
         let filters = [state.input, state.output].into_iter().flatten();
@@ -251,6 +252,14 @@ impl Whole {
             | StateKind::Event(_)
             | StateKind::Foreach(_)
             | StateKind::SwitchEvents(_) => true,
+            StateKind::Do(_)
+            | StateKind::Emit(_)
+            | StateKind::For(_)
+            | StateKind::Function(_)
+            | StateKind::Listen(_)
+            | StateKind::Raise(_)
+            | StateKind::Set(_)
+            | StateKind::Try(_) => true,
         }
     }
 
@@ -284,6 +293,7 @@ fn handles_all(state: &State) -> bool {
 fn ends_itself(state: &State) -> bool {
     let stays = |next: &Next| match next {
         Next::Transition(transition) => !transition.compensate,
+        Next::Leave | Next::Skip => true,
         Next::End(end) => {
             !end.terminate
                 && !end.terminate_parents

@@ -1,7 +1,7 @@
 //! Expressions, paths, and values that contain them.
 
 use swirl_model::Data;
-use swirl_model::workflow::{ExprId, ExprSource, Language, PathId, Template, TextPart};
+use swirl_model::workflow::{Count, ExprId, ExprSource, Language, PathId, Template, TextPart};
 
 use super::writer::Writer;
 
@@ -9,6 +9,13 @@ impl Writer<'_> {
     pub fn expression(&mut self, id: ExprId) -> Data {
         let source = self.workflow[id].clone();
         Data::string(self.marked(&source))
+    }
+
+    pub fn count(&mut self, count: Count) -> Data {
+        match count {
+            Count::Fixed(count) => Data::int(count.into()),
+            Count::Expression(id) => self.expression(id),
+        }
     }
 
     pub fn path(&mut self, id: PathId) -> Data {
@@ -47,7 +54,7 @@ impl Writer<'_> {
     pub fn template(&mut self, template: &Template) -> Data {
         match template {
             Template::Literal(data) => literal(data),
-            Template::Expression(id) => self.expression(*id),
+            Template::Expression(id) | Template::Loose(id, _) => self.expression(*id),
             Template::Text(parts) => {
                 let mut text = String::new();
                 for part in parts {
@@ -89,7 +96,7 @@ fn name(language: Language) -> &'static str {
 }
 
 /// Data at a location where `${` would begin an expression.
-fn literal(data: &Data) -> Data {
+pub(super) fn literal(data: &Data) -> Data {
     if let Some(text) = data.as_str() {
         return Data::string(escaped(text));
     }
@@ -107,6 +114,6 @@ fn literal(data: &Data) -> Data {
     data.clone()
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace("${", "$${")
 }

@@ -8,7 +8,7 @@ use swirl_model::workflow::{
 use super::Assume;
 use super::alone::Whole;
 use super::ways;
-use super::workflow::root_states;
+use super::ways::root_states;
 
 /// A flow of states that can't become a sub-workflow.
 pub(super) struct Refused {
@@ -187,6 +187,7 @@ fn call(workflow: &mut Workflow, id: &str) -> ListId {
         kind: ActionKind::Subflow(Subflow {
             workflow: id.to_owned(),
             version,
+            input: None,
             detached: false,
             on_parent_end: OnParentEnd::Terminate,
         }),

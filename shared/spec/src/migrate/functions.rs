@@ -3,8 +3,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::{AuthId, AuthScheme, Function, FunctionKind, Workflow};
 
-use super::workflow::metadata;
-use super::writer::{SetIf, Writer};
+use super::writer::{SetIf, Writer, metadata};
 use crate::suggest::did_you_mean;
 
 /// Words that 0.8 reads as a type, or as a misspelt type.
@@ -100,6 +99,7 @@ impl Writer<'_> {
                 let scheme = match auth.scheme {
                     AuthScheme::Basic => "basic",
                     AuthScheme::Bearer => "bearer",
+                    AuthScheme::Digest => "digest",
                     AuthScheme::OAuth2 => "oauth2",
                 };
                 data.set("scheme", Data::string(scheme));

@@ -8,6 +8,7 @@ mod actions;
 mod alone;
 mod conditions;
 mod errors;
+mod event_states;
 mod events;
 mod expressions;
 mod filters;
@@ -23,6 +24,7 @@ mod same;
 mod schedule;
 mod simplify;
 mod states;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -30,16 +32,19 @@ mod ways;
 mod workflow;
 mod writer;
 
-use swirl_model::workflow::{Version, Workflow};
+use swirl_model::workflow::{StateId, Version, Workflow};
 
 use crate::diagnostic::Place;
 use crate::options::Options;
 use crate::reader;
 use crate::resource::MapResources;
 use crate::source::Node;
+pub use tasks::{
+    COMMUNICATION, Target, migrate_to_tasks, own_type_of, refused, task_names, task_version,
+};
 pub use text::{Format, yaml};
 
-/// Something that edition 0.8 cannot express.
+/// Something that the other edition cannot express.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     /// Its location in the original document.
@@ -50,7 +55,23 @@ pub struct Obstacle {
     pub message: String,
 }
 
-/// A document of edition 0.8.
+impl Obstacle {
+    /// An obstacle in a state, or in the document as a whole.
+    fn of(root: &Node, workflow: &Workflow, state: Option<StateId>, message: String) -> Obstacle {
+        let state = state.map(|id| workflow[id].name.to_string());
+        let place = match &state {
+            Some(name) => places::of_state(root, name),
+            None => root.place(),
+        };
+        Obstacle {
+            place,
+            state,
+            message,
+        }
+    }
+}
+
+/// A document of another edition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Migrated {
     pub text: String,
@@ -72,6 +93,10 @@ pub struct Part {
 pub struct Assume {
     /// Actions return objects or nothing.
     pub objects: bool,
+    /// Iterations may run one after another.
+    pub sequential: bool,
+    /// Each start event may begin an instance of its own, also one that correlates with an active instance.
+    pub starts: bool,
 }
 
 /// Writes a workflow as a document of edition 0.8. `root` is the document from which it was read.
@@ -84,6 +109,13 @@ pub fn migrate(
     format: Format,
     assume: Assume,
 ) -> Result<Migrated, Vec<Obstacle>> {
+    if workflow.tasks.is_some() {
+        return Err(vec![Obstacle {
+            place: root.place(),
+            state: None,
+            message: "a document of DSL 1.0 has tasks, which edition 0.8 can't express".to_owned(),
+        }]);
+    }
     let mut whole = workflow.clone();
     let mut notes = Vec::new();
     if whole.version == Version::Latest {

@@ -13,6 +13,8 @@ impl Writer<'_> {
                 let transition = self.transition(transition);
                 data.set("transition", transition);
             }
+            // Of tasks, which aren't written.
+            Next::Leave | Next::Skip => {}
             Next::End(end) => {
                 let end = self.end(end);
                 data.set("end", end);

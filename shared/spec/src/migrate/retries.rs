@@ -147,6 +147,7 @@ fn movable(workflow: &Workflow, state: &State) -> Option<(RetryRule, usize)> {
 fn only_acts(state: &State) -> bool {
     let goes = |next: &Next| match next {
         Next::Transition(transition) => transition.guard.is_none() && transition.produce.is_empty(),
+        Next::Leave | Next::Skip => true,
         Next::End(end) => end.produce.is_empty() && end.continue_as.is_none(),
     };
     matches!(state.kind, StateKind::Operation(_))

@@ -13,7 +13,7 @@ use swirl_model::workflow::{
     Workflow,
 };
 
-use super::workflow::root_states;
+use super::ways::root_states;
 
 pub(super) struct Difference {
     /// The state's name.
@@ -78,12 +78,14 @@ fn parts(workflow: &Workflow) -> Parts {
         paths: _,
         constants,
         secrets,
+        secret_objects,
         input_schema,
         output_schema,
         timeout,
         keep_active,
         schedule,
         problems: _,
+        tasks: _,
         search,
         retention,
         recording,
@@ -100,6 +102,7 @@ fn parts(workflow: &Workflow) -> Parts {
     put("the flow of states", &flows.first());
     put("the constants", constants);
     put("the list of secrets", secrets);
+    put("the secrets that are objects", secret_objects);
     put("the schema of the input", input_schema);
     put("the schema of the output", output_schema);
     put("the timeout of the workflow", timeout);

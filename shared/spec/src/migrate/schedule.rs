@@ -36,6 +36,9 @@ impl Writer<'_> {
                 cron.set_if("validUntil", valid_until.as_deref().map(Data::string));
                 written.set("cron", cron);
             }
+            When::After(_) => {
+                self.cannot("each start follows the end of an instance; 0.8 has no such schedule");
+            }
             When::Window(_) => {
                 self.cannot(
                     "instances may be started in a window of time only; in 0.8 at any time",

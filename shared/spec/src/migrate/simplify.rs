@@ -46,7 +46,7 @@ fn metadata(workflow: &mut Workflow) {
 }
 
 /// Values without an expression are literals, at any depth.
-fn templates(workflow: &mut Workflow) {
+pub(super) fn templates(workflow: &mut Workflow) {
     each_produce(workflow, &mut |produce| {
         let attributes = produce.attributes.iter_mut().map(|(_, value)| value);
         produce.data.iter_mut().chain(attributes).for_each(literal);
@@ -106,7 +106,10 @@ fn literal(template: &mut Template) {
             }
             data
         }
-        Template::Literal(_) | Template::Expression(_) | Template::Text(_) => None,
+        Template::Literal(_)
+        | Template::Expression(_)
+        | Template::Loose(..)
+        | Template::Text(_) => None,
     };
     if let Some(data) = found {
         *template = Template::Literal(data);
@@ -331,6 +334,7 @@ fn each_next(workflow: &mut Workflow, visit: &mut dyn FnMut(&mut Next)) {
 fn each_produce(workflow: &mut Workflow, visit: &mut dyn FnMut(&mut Produce)) {
     each_next(workflow, &mut |next| match next {
         Next::Transition(transition) => transition.produce.iter_mut().for_each(&mut *visit),
+        Next::Leave | Next::Skip => {}
         Next::End(end) => end.produce.iter_mut().for_each(&mut *visit),
     });
     for action in &mut workflow.actions {

@@ -6,8 +6,8 @@ use swirl_model::workflow::{
     Switch, SwitchEvents, Test, Workflow,
 };
 
-use super::workflow::{metadata, root_states};
-use super::writer::{SetIf, Writer, is_filled};
+use super::ways::root_states;
+use super::writer::{SetIf, Writer, is_filled, metadata};
 
 /// Never shown, because `flows` has reported why the states aren't a sub-workflow.
 pub(super) const STATES_STAY: &str = "a branch or an iteration has states";
@@ -103,6 +103,15 @@ impl Writer<'_> {
                 data.set("duration", period);
             }
             StateKind::Switch(switch) => self.switch(switch, data),
+            // Tasks aren't written.
+            StateKind::Do(_)
+            | StateKind::Emit(_)
+            | StateKind::For(_)
+            | StateKind::Function(_)
+            | StateKind::Listen(_)
+            | StateKind::Raise(_)
+            | StateKind::Set(_)
+            | StateKind::Try(_) => {}
             StateKind::SwitchEvents(switch) => {
                 timeouts.event = switch.timeout;
                 self.switch_events(switch, data);

@@ -67,9 +67,28 @@ fn below(value: &Data, indent: usize, text: &mut String) {
         }
         _ => {
             text.push(' ');
-            text.push_str(&scalar(value));
+            match value.as_str().filter(|value| is_block(value)) {
+                Some(value) => block(value, indent + 2, text),
+                None => text.push_str(&scalar(value)),
+            }
             text.push('\n');
         }
+    }
+}
+
+/// Whether a text of several lines can stand as it is.
+fn is_block(text: &str) -> bool {
+    let plain =
+        |line: &str| !line.is_empty() && line.trim() == line && !line.chars().any(char::is_control);
+    text.contains('\n') && text.split('\n').all(plain)
+}
+
+fn block(value: &str, indent: usize, text: &mut String) {
+    text.push_str("|-");
+    for line in value.split('\n') {
+        text.push('\n');
+        text.push_str(&" ".repeat(indent));
+        text.push_str(line);
     }
 }
 
@@ -90,8 +109,14 @@ fn list(items: impl Iterator<Item = Data>, indent: usize, text: &mut String) {
 fn scalar(value: &Data) -> String {
     match value.as_str() {
         Some(text) if is_plain(text) => text.to_owned(),
+        Some(text) if is_quotable(text) => format!("'{}'", text.replace('\'', "''")),
         _ => value.to_string(),
     }
+}
+
+/// Whether it is easier to read in single quotes.
+fn is_quotable(text: &str) -> bool {
+    text.contains('"') && !text.chars().any(char::is_control)
 }
 
 fn is_plain(text: &str) -> bool {

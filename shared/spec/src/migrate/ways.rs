@@ -77,6 +77,7 @@ pub(super) fn produced<'w>(workflow: &'w Workflow, state: &'w State) -> Vec<&'w 
     for next in of_state(state) {
         match next {
             Next::Transition(transition) => all.extend(&transition.produce),
+            Next::Leave | Next::Skip => {}
             Next::End(end) => all.extend(&end.produce),
         }
     }
@@ -99,4 +100,13 @@ pub(super) fn tree(workflow: &Workflow, flow: FlowId) -> Vec<StateId> {
         at += 1;
     }
     all
+}
+
+/// The workflow's own flow has all states that 0.8 can express.
+pub(super) fn root_states(workflow: &Workflow) -> Vec<StateId> {
+    workflow
+        .flows
+        .first()
+        .map(|flow| flow.states.clone())
+        .unwrap_or_default()
 }

@@ -3,7 +3,7 @@
 use swirl_model::Data;
 use swirl_model::instance::Retention;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{Language, Schema, Version, Workflow};
+use swirl_model::workflow::{Language, Schema, Version};
 
 use super::writer::{SetIf, Writer, is_filled};
 
@@ -52,9 +52,11 @@ impl Writer<'_> {
             self.cannot("'key' is an expression that names instances; 0.8 has no such property");
         }
         let reads_errors = |text: &str| text.contains("WORKFLOW") && text.contains("error");
-        if workflow.problems && workflow.expressions.iter().any(|it| reads_errors(&it.text)) {
+        if workflow.problems.is_some()
+            && workflow.expressions.iter().any(|it| reads_errors(&it.text))
+        {
             self.cannot("an expression reads an error, which has 'type', 'status' and 'instance' of RFC 7807");
-        } else if workflow.problems {
+        } else if workflow.problems.is_some() {
             self.note("errors have no 'type', 'status' and 'instance' of RFC 7807 any more");
         }
         self.start(&mut root);
@@ -162,18 +164,4 @@ fn schema(schema: &Schema) -> Data {
         data.set("failOnValidationErrors", Data::bool(false));
     }
     data
-}
-
-/// Metadata of definitions inside the workflow.
-pub(super) fn metadata(of: &Data) -> Option<Data> {
-    Some(of.clone()).filter(is_filled)
-}
-
-/// The workflow's own flow has all states that 0.8 can express.
-pub(super) fn root_states(workflow: &Workflow) -> Vec<swirl_model::workflow::StateId> {
-    workflow
-        .flows
-        .first()
-        .map(|flow| flow.states.clone())
-        .unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! Tools for writing all parts of a document.
 
 use swirl_model::Data;
-use swirl_model::workflow::{Count, Language, Period, Retry, StateId, Workflow};
+use swirl_model::workflow::{Language, Period, Retry, StateId, Workflow};
 
 use super::{Assume, Obstacle, places, retries};
 use crate::source::Node;
@@ -46,17 +46,7 @@ impl<'w> Writer<'w> {
 
     /// Records something that edition 0.8 cannot express.
     pub fn cannot(&mut self, message: impl Into<String>) {
-        let message = message.into();
-        let state = self.at.map(|id| self.workflow[id].name.to_string());
-        let place = match &state {
-            Some(name) => places::of_state(self.root, name),
-            None => self.root.place(),
-        };
-        let obstacle = Obstacle {
-            place,
-            state,
-            message,
-        };
+        let obstacle = Obstacle::of(self.root, self.workflow, self.at, message.into());
         if !self.obstacles.contains(&obstacle) {
             self.obstacles.push(obstacle);
         }
@@ -88,13 +78,6 @@ impl<'w> Writer<'w> {
                 self.cannot("a duration is an expression; in 0.8 durations are fixed");
                 Data::NULL
             }
-        }
-    }
-
-    pub fn count(&mut self, count: Count) -> Data {
-        match count {
-            Count::Fixed(count) => Data::int(count.into()),
-            Count::Expression(id) => self.expression(id),
         }
     }
 }
@@ -131,4 +114,9 @@ impl SetIf for Data {
 /// Whether it has members.
 pub(super) fn is_filled(data: &Data) -> bool {
     data.as_object().is_some_and(|members| !members.is_empty())
+}
+
+/// Metadata of definitions inside the workflow.
+pub(super) fn metadata(of: &Data) -> Option<Data> {
+    Some(of.clone()).filter(is_filled)
 }

@@ -2,7 +2,7 @@
 
 use super::{Limits, Result_, fatal};
 use crate::codes;
-use crate::diagnostic::Place;
+use crate::diagnostic::{Diagnostic, Place};
 
 pub(super) struct Budget<'l> {
     limits: &'l Limits,
@@ -45,10 +45,17 @@ impl<'l> Budget<'l> {
         if depth <= self.limits.depth_max {
             return Ok(());
         }
-        let message = format!(
-            "lists and objects are nested too deeply: at most {} levels are allowed",
-            self.limits.depth_max
-        );
-        Err(fatal(codes::TOO_DEEP, place(), message))
+        Err(too_deep(self.limits, place()))
     }
+}
+
+pub(super) fn too_deep(limits: &Limits, place: Place) -> Box<Diagnostic> {
+    let message = format!(
+        "lists and objects are nested too deeply: at most {} levels are allowed",
+        limits.depth_max
+    );
+    let mut error = fatal(codes::TOO_DEEP, place, message);
+    let hint = "move what is inside into a document of its own, such as a sub-workflow";
+    error.hint = Some(hint.to_owned());
+    error
 }

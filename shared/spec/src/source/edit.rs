@@ -11,6 +11,11 @@ impl Node {
         self.here(Value::String(text.into()))
     }
 
+    /// A boolean with the location of this value.
+    pub fn flag_here(&self, flag: bool) -> Node {
+        self.here(Value::Bool(flag, flag.to_string().into()))
+    }
+
     /// A list with the location of this value.
     pub fn list_here(&self, items: Vec<Node>) -> Node {
         self.here(Value::Array(items))

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StrInput};
 
-use super::budget::Budget;
+use super::budget::{Budget, too_deep};
 use super::json::duplicate;
 use super::node::{Member, Node, Value, child};
 use super::{Limits, Result_, empty, fatal};
@@ -19,8 +19,9 @@ use crate::diagnostic::{Diagnostics, Place};
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
-    // Our own limit is reached first, and has a separate finding.
-    options.flow_nesting_limit = limits.depth_max + 2;
+    // Our own limit is reached first, and has a separate finding. The parser reads ahead in lists and objects with
+    // brackets.
+    options.flow_nesting_limit = limits.depth_max * 8;
     options.block_nesting_limit = limits.depth_max + 2;
     let events = Parser::new_from_str_with_options(text, options);
     let budget = Budget::new(limits);
@@ -114,11 +115,8 @@ impl<'t> Builder<'t> {
         };
         let info = error.info();
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
-            let message = format!(
-                "lists and objects are nested too deeply: at most {} levels are allowed",
-                self.limits.depth_max
-            );
-            return fatal(codes::TOO_DEEP, place, message);
+            let pointer = self.pointer();
+            return too_deep(self.limits, Place { pointer, ..place });
         }
         let mut diagnostic = fatal(
             codes::SYNTAX_ERROR,
@@ -201,26 +199,8 @@ impl<'t> Builder<'t> {
         Ok(built)
     }
 
-    fn pointer(&self) -> String {
-        // Findings beyond the limit are only counted.
-        if self.diagnostics.is_full() {
-            return String::new();
-        }
-        self.path
-            .iter()
-            .fold(String::new(), |pointer, key| child(&pointer, key))
-    }
-
-    /// A location with its pointer.
-    fn here(&self, span: &Span) -> Place {
-        Place {
-            pointer: self.pointer(),
-            ..place(span)
-        }
-    }
-
     fn enter(&mut self, depth: usize, span: &Span) -> Result_<()> {
-        self.budget.deeper(depth + 1, || place(span))?;
+        self.budget.deeper(depth + 1, || self.here(span))?;
         self.budget.take(0, || place(span))
     }
 
@@ -231,7 +211,7 @@ impl<'t> Builder<'t> {
         };
         let copied = self
             .budget
-            .deeper(depth + height, || place(span))
+            .deeper(depth + height, || self.here(span))
             .and_then(|()| self.copy(&target, span))
             .map(|()| target.clone());
         self.anchors.insert(id, (target, height));
@@ -542,11 +522,14 @@ mod tests {
         };
         assert_eq!(show_with("[[[1]]]", &small), "[[[1]]]");
         assert_eq!(show_with("- - - 1", &small), "[[[1]]]");
-        assert_eq!(show_with("- - - - 1", &small), "too-deep 1:7");
+        assert_eq!(show_with("- - - - 1", &small), "too-deep 1:7 /0/0/0");
         assert_eq!(
             show_with("a: &a [[1]]\nb: *a", &small),
             r#"{"a":[[1]],"b":[[1]]}"#
         );
-        assert_eq!(show_with("a: &a [[1]]\nb: [*a]", &small), "too-deep 2:5");
+        assert_eq!(
+            show_with("a: &a [[1]]\nb: [*a]", &small),
+            "too-deep 2:5 /b/0"
+        );
     }
 }

@@ -20,9 +20,42 @@ pub fn parse_retry(
     Ok((interval.count, duration))
 }
 
+/// An interval whose durations have days or weeks after the 'T' (`R/PT1D`), as it is meant.
+pub fn misplaced(text: &str) -> Option<String> {
+    let mut is_other = false;
+    let parts = text.split('/').map(|part| {
+        let meant = match super::duration::parse(part.trim()) {
+            Ok(_) => None,
+            Err(_) => super::duration::misplaced(part),
+        };
+        is_other |= meant.is_some();
+        meant.map_or_else(|| part.to_owned(), |(meant, _)| meant)
+    });
+    let meant = parts.collect::<Vec<_>>().join("/");
+    is_other.then_some(meant)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn days_behind_the_t_in_intervals() {
+        for (text, meant) in [
+            ("R/PT1D", Some("R/P1D")),
+            ("R5/PT2W", Some("R5/P2W")),
+            (
+                "2024-01-01T00:00:00Z/PT30D",
+                Some("2024-01-01T00:00:00Z/P30D"),
+            ),
+            ("PT1D", Some("P1D")),
+            ("R/PT1H", None),
+            ("R/P1D", None),
+            ("R/PT1X", None),
+        ] {
+            assert_eq!(misplaced(text).as_deref(), meant, "{text}");
+        }
+    }
 
     #[test]
     fn retry_intervals() {

@@ -127,7 +127,7 @@ impl Cluster {
         let request = StartRequest {
             workflow: workflow.to_owned(),
             input: Data::object(),
-            request: "1".to_owned(),
+            request: workflow.to_owned(),
             trace,
             ..StartRequest::default()
         };

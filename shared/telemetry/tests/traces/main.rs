@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used)] // A test: what fails here fails the test.
 
 mod cluster;
+mod random;
+mod tasks;
 
 use std::collections::{HashMap, HashSet};
 
@@ -85,21 +87,22 @@ async fn two_workers_write_one_trace() {
     assert_eq!(by_id.len(), spans.len(), "no span is sent twice");
     let mut tree: Vec<String> = by_id.values().map(|span| path(span, &by_id)).collect();
     tree.sort();
-    let branch = "start order/state Both/fork/branch";
+    let charge = "start order/state Both/fork/branch charge";
+    let wait = "start order/state Both/fork/branch wait";
     let shipping = "start order/state Ship/action ship/start shipping";
     let expected = [
         "start order",
         "start order/state Both",
         "start order/state Both/fork",
-        branch,
-        branch,
-        &format!("{branch}/action ask"),
-        &format!("{branch}/action ask/publish Asked"),
-        &format!("{branch}/action ask/receive Paid"),
-        &format!("{branch}/action take"),
-        &format!("{branch}/action take"),
-        &format!("{branch}/action take/call charge"),
-        &format!("{branch}/action take/call charge"),
+        charge,
+        &format!("{charge}/action take"),
+        &format!("{charge}/action take"),
+        &format!("{charge}/action take/call charge"),
+        &format!("{charge}/action take/call charge"),
+        wait,
+        &format!("{wait}/action ask"),
+        &format!("{wait}/action ask/publish Asked"),
+        &format!("{wait}/action ask/receive Paid"),
         "start order/state Ship",
         "start order/state Ship/action ship",
         shipping,
@@ -116,15 +119,7 @@ async fn two_workers_write_one_trace() {
     assert_eq!(links(named("start order")), [CAUSE]);
     assert_eq!(links(named("receive Paid")), [PAYMENT]);
     assert!(named("start shipping").links.is_empty());
-    for (_, span) in &spans {
-        assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
-        if let Some(parent) = by_id.get(&*span.parent_span_id) {
-            assert!(parent.start_time_unix_nano <= span.start_time_unix_nano);
-            // An instance continues after its start.
-            let is_start = parent.name.starts_with("start ");
-            assert!(is_start || parent.end_time_unix_nano >= span.end_time_unix_nano);
-        }
-    }
+    check_times(&spans);
     // The contexts that were sent to the service are those of the kept spans.
     let mut handed: Vec<String> = cluster
         .outside
@@ -249,6 +244,28 @@ async fn metrics_have_the_namespace() {
     assert!(samples.len() > 3, "{with}");
     for line in samples {
         assert!(line.contains(r#"swirl_namespace="shop""#), "{line}");
+    }
+}
+
+/// Each span is within its parent. An instance goes on after its start, which is the parent of all that it does.
+fn check_times(spans: &[(String, Span)]) {
+    let by_id: HashMap<&[u8], &Span> = spans
+        .iter()
+        .map(|(_, span)| (&*span.span_id, span))
+        .collect();
+    for (_, span) in spans {
+        assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
+        let Some(parent) = by_id.get(&*span.parent_span_id) else {
+            continue;
+        };
+        let is_start = parent.name.starts_with("start ");
+        assert!(
+            parent.start_time_unix_nano <= span.start_time_unix_nano
+                && (is_start || parent.end_time_unix_nano >= span.end_time_unix_nano),
+            "{} is not within {}: {span:#?} {parent:#?}",
+            span.name,
+            parent.name
+        );
     }
 }
 

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use swirl_embedded::MemoryQueue;
 use swirl_model::CloudEvent;
-use swirl_model::event::Command;
+use swirl_model::event::{Command, EventMatch};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
@@ -251,8 +251,16 @@ impl EventLog for Log {
         self.inner.acknowledge(event, at).await
     }
 
-    async fn expire(&self, now: Timestamp) -> swirl_ports::Result<()> {
+    async fn expire(&self, now: Timestamp) -> swirl_ports::Result<Vec<swirl_ports::KeptDropped>> {
         self.inner.expire(now).await
+    }
+
+    async fn forget_unconsumed(
+        &self,
+        workflow: &str,
+        consumed: &[EventMatch],
+    ) -> swirl_ports::Result<u64> {
+        self.inner.forget_unconsumed(workflow, consumed).await
     }
 }
 

@@ -1,5 +1,7 @@
 //! Instances that are moved to another version of their definition.
 
+mod tasks;
+
 use swirl_model::error::names;
 use swirl_model::event::Event;
 use swirl_model::ids::InstanceId;
@@ -37,12 +39,16 @@ impl Run {
             let body = body.trim();
             format!("id: order\nversion: \"{version}\"\nspecVersion: \"0.8\"\n{body}")
         });
+        Run::of(&documents, "order", "1", input)
+    }
+
+    fn of(documents: &[String; 2], workflow: &str, version: &str, input: Data) -> Run {
         let world = world(&documents.each_ref().map(String::as_str), answer);
         let mut run = Run { world };
         let start = StartRequest {
-            version: Some("1".to_owned()),
+            version: Some(version.to_owned()),
             input,
-            ..start_of("order")
+            ..start_of(workflow)
         };
         run.until(1_000, vec![Act::Start(start)]);
         run
@@ -65,7 +71,7 @@ impl Run {
     fn operate(&mut self, action: Action, until: i64) {
         let act = Act::Operate {
             name: "it".to_owned(),
-            which: Which::Id(self.id().to_string()),
+            which: Which::Name(self.id().to_string()),
             action,
         };
         self.until(until, vec![act]);
@@ -424,6 +430,7 @@ states:
     let edit = Action::Edit {
         state: Some("Begin".to_owned()),
         data: data!({"b": 2}),
+        context: None,
     };
     run.operate(edit, 3_000);
     assert_eq!(
@@ -444,6 +451,7 @@ states:
     let edit = Action::Edit {
         state: None,
         data: data!({"n": 5}),
+        context: None,
     };
     run.operate(edit, 2_000);
     assert_eq!(run.ended(Status::Completed), data!({"n": 5, "ok": 5}));
@@ -458,7 +466,7 @@ fn what_is_under_way_is_not_moved() {
     );
     let mut run = Run::new(&calls, &calls, data!({}));
     let (service, id) = (run.world.service.clone(), run.id());
-    let asked = run.world.wait(service.would_migrate(&id, "2"));
+    let asked = run.world.wait(service.would_migrate(&id, "2", None));
     let Err(Unfit::Busy(reason)) = asked.unwrap() else {
         panic!("it isn't busy")
     };
@@ -466,13 +474,19 @@ fn what_is_under_way_is_not_moved() {
         reason.starts_with("a function call is under way"),
         "{reason}"
     );
-    let asked = run.world.wait(service.would_migrate(&id, "7")).unwrap();
+    let asked = run
+        .world
+        .wait(service.would_migrate(&id, "7", None))
+        .unwrap();
     let unknown = asked.unwrap_err();
     assert_eq!(
         unknown.to_string(),
         "there is no workflow 'order' in version 7"
     );
-    let asked = run.world.wait(service.would_migrate(&id, "1")).unwrap();
+    let asked = run
+        .world
+        .wait(service.would_migrate(&id, "1", None))
+        .unwrap();
     assert_eq!(
         asked.unwrap_err().to_string(),
         "the instance runs with order:1 already"

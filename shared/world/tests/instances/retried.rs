@@ -84,7 +84,7 @@ impl Run {
     fn operate(&mut self, workflow: &str, action: Action, until: i64) {
         let act = Act::Operate {
             name: "it".to_owned(),
-            which: Which::Id(self.instance(workflow).header.id.to_string()),
+            which: Which::Name(self.instance(workflow).header.id.to_string()),
             action,
         };
         let now = swirl_ports::Clock::now(&*self.world.clock);

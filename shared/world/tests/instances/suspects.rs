@@ -7,9 +7,9 @@ use std::task::Poll;
 
 use async_trait::async_trait;
 use futures::FutureExt as _;
-use swirl_model::Data;
 use swirl_model::ids::ScopeRef;
-use swirl_ports::{ExecutionStore as _, Secrets};
+use swirl_model::{Data, WorkflowError};
+use swirl_ports::{CallRequest, ExecutionStore as _, FunctionCaller, Secrets};
 use swirl_runtime::{Driven, Driver, Error, Settings, Suspects};
 use swirl_service::{StartRequest, Started};
 use swirl_system::{Calls, System};
@@ -36,8 +36,31 @@ impl Secrets for Late {
     }
 }
 
+/// A service that doesn't answer.
+#[derive(Default)]
+struct Silent {
+    called: AtomicUsize,
+}
+
+#[async_trait]
+impl FunctionCaller for Silent {
+    async fn call(&self, _: CallRequest) -> Result<Data, WorkflowError> {
+        self.called.fetch_add(1, Ordering::Relaxed);
+        std::future::pending().await
+    }
+}
+
+const CALL: &str = r#"
+id: call
+version: "1"
+specVersion: "0.8"
+functions: [{name: f, type: custom, operation: f}]
+states: [{name: A, type: operation, actions: [{functionRef: f}], end: true}]
+"#;
+
 struct Process {
     world: World,
+    service: Arc<Silent>,
     system: System,
     driver: Driver,
     secrets: Arc<Late>,
@@ -54,18 +77,21 @@ impl Process {
                 {{"name": "A", "type": "inject", "data": {{"a": 1}}, "end": true}}]}}"#
             )
         });
-        let world = fixture::world(&documents.each_ref().map(String::as_str), |_| Mock::Unknown);
+        let [one, two] = documents.each_ref().map(String::as_str);
+        let world = fixture::world(&[one, two, CALL], |_| Mock::Unknown);
         let mut system = System::from(&world.service);
         // Nobody else takes from this queue.
         system.queue = Arc::new(swirl_embedded::MemoryQueue::default());
         let secrets = Arc::new(Late::default());
+        let service = Arc::new(Silent::default());
         let calls = Calls {
             secrets: secrets.clone(),
-            ..fixture::no_calls()
+            caller: service.clone(),
         };
         let driver = system.driver(calls, Arc::new(system.service()), Settings::default());
         Process {
             world,
+            service,
             system,
             driver,
             secrets,
@@ -108,6 +134,34 @@ impl Process {
     fn computing(&self) -> usize {
         self.secrets.asked.load(Ordering::Relaxed)
     }
+}
+
+/// The process may die during the call, and because of it.
+#[test]
+fn a_call_counts_as_an_attempt_until_it_is_answered() {
+    let process = Process::new();
+    let count = |root: &ScopeRef| {
+        let attempt = process.world.store.attempt(root);
+        attempt.now_or_never().unwrap().unwrap()
+    };
+    let root = process.suspected("call", "1", 0);
+    let (stop, stopped) = futures::channel::oneshot::channel::<()>();
+    let stopped = async move {
+        let _ = stopped.await;
+    };
+    let suspects = Some(process.suspects.clone());
+    let mut first = Box::pin(process.driver.drive_task(&root, stopped, suspects, || ()));
+    assert!(first.as_mut().now_or_never().is_none());
+    // The call is in the record now. Another process makes it again.
+    stop.send(()).unwrap();
+    assert_eq!(first.now_or_never().unwrap().unwrap(), Driven::Stopped);
+    let _calling = process.drive(&root);
+    assert_eq!(process.service.called.load(Ordering::Relaxed), 2);
+    assert_eq!(count(&root), 2, "the call, and this one");
+    let others = ["2", "3"].map(|request| process.suspected("call", request, 2));
+    let _others = others.each_ref().map(|root| process.drive(root));
+    let called = process.service.called.load(Ordering::Relaxed);
+    assert_eq!(called, 4, "calls of suspects don't wait for each other");
 }
 
 #[test]

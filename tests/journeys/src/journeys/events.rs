@@ -72,7 +72,5 @@ pub async fn explain(stage: Stage) -> Result<()> {
     browser
         .shows(&["waits for it in Await approval", "a-1"])
         .await?;
-    browser
-        .shows(&["This server has received none since it started."])
-        .await
+    browser.shows(&["None was received."]).await
 }

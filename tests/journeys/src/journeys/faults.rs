@@ -154,7 +154,7 @@ pub async fn batch(stage: Stage) -> Result<()> {
     browser
         .shows(&[
             "20 of 20 instances processed",
-            "Done: 20. Refused: 0. Failed: 0.",
+            "Acted on: 20. Refused: 0. Failed: 0.",
         ])
         .await?;
     for id in &ids {
@@ -164,7 +164,7 @@ pub async fn batch(stage: Stage) -> Result<()> {
     browser.go(&address).await?;
     browser
         .shows(&[
-            "Those that are done are now: 20 completed",
+            "Those that were acted on are now: 20 completed",
             "the scales are repaired",
         ])
         .await?;

@@ -29,7 +29,7 @@ pub fn line(event: &Event) -> Option<String> {
         Event::EventConsumed { name, id, .. } => format!("consumed {name} {id}"),
         Event::EventProduced { name, id } => format!("produced {name} {id}"),
         Event::Compensating { states } => format!("compensating {states:?}"),
-        Event::ErrorHandled { error } => format!("handled {}", error.name),
+        Event::ErrorHandled { error, .. } => format!("handled {}", error.name),
         Event::TimedOut { timer } => format!("timed out {:?}", timer.kind),
         Event::Ended { status, error } => {
             format!(
@@ -37,7 +37,7 @@ pub fn line(event: &Event) -> Option<String> {
                 error.as_ref().map(|error| &error.name)
             )
         }
-        Event::InstanceStarted
+        Event::InstanceStarted { .. }
         | Event::Forked { .. }
         | Event::Joined { .. }
         | Event::Compensated

@@ -198,6 +198,7 @@ mod tests {
             started_at: Timestamp(started_at),
             parent: None,
             continued_from: None,
+            scheduled_at: None,
             key: None,
             instance_key: None,
             timeout: None,

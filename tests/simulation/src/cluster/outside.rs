@@ -14,7 +14,7 @@ use swirl_service::Service;
 use swirl_world::VirtualClock;
 
 use super::faults::Mutant;
-use crate::functions::{Answer, answer, weight};
+use crate::functions::{Answer, answered, asked};
 use crate::store::give_way;
 
 /// A call from the service's point of view.
@@ -69,11 +69,12 @@ impl Outside {
             seen.drawn += 1;
             key = format!("{key}/{}", seen.drawn);
         }
+        let (function, arguments) = asked(request);
         let called = Called {
             instance: request.scope.instance.to_string(),
             scope: request.scope.scope.to_string(),
-            function: request.function.name.to_string(),
-            arguments: request.arguments.to_string(),
+            function,
+            arguments,
             key: key.clone(),
         };
         // After a rollback an instance may begin again, with another start time, which is the end of its keys.
@@ -101,10 +102,8 @@ impl Outside {
 impl FunctionCaller for Outside {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
         let (began, attempt) = self.note(&request);
-        let name = request.function.name.to_string();
         let elapsed_ms = began.0 - crate::rig::START;
-        let Answer { after_ms, result } =
-            answer(&name, weight(&request.arguments), attempt, elapsed_ms);
+        let Answer { after_ms, result } = answered(&request, attempt, elapsed_ms);
         let until = began.plus_ms(after_ms);
         if until > self.clock.now() {
             self.clock.sleep_until(until).await;

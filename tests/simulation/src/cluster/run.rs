@@ -177,7 +177,8 @@ pub fn run(plan: &Plan, faults: &Faults, mutant: Mutant) -> Result<Trace> {
 fn deployment(text: &str) -> Result<Deployment> {
     let record = DefinitionRecord {
         deleted: None,
-        interests: None,
+        activated: None,
+        interests: swirl_ports::Interests::default(),
         id: swirl_model::ids::DefinitionId {
             workflow: "".into(),
             version: "".into(),
@@ -519,7 +520,7 @@ impl Cluster {
                 workflow: summary.header.definition.workflow.to_string(),
                 status: state.status.as_str(),
                 output: state.output.clone().unwrap_or_default(),
-                error: state.error.as_ref().map(|error| error.name.clone()),
+                error: state.error.as_ref().map(crate::tasks::shown),
                 at: state.ended_at.map_or(0, |at| at.0 - START),
                 // In clusters, only the outcomes of instances are compared.
                 warned: 0,

@@ -477,6 +477,11 @@ impl ExecutionStore for SharedStore {
         .await
     }
 
+    async fn reclaim(&self, scope: &ScopeRef, input: &str) -> Result<bool> {
+        self.call(|inner| block_on(inner.reclaim(scope, input)))
+            .await
+    }
+
     async fn add_input(&self, to: &ScopeRef, item: InboxItem) -> Result<bool> {
         let operator = matches!(
             item.input,

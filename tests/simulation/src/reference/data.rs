@@ -6,7 +6,7 @@ use swirl_expr::{Env, Limits, Program};
 use swirl_model::Data;
 use swirl_model::workflow::{ExprId, PathId, Template, TextPart, Workflow};
 
-use super::errors::Fail;
+use super::errors::{Fail, OF_TASKS};
 
 pub type Params = Vec<(Arc<str>, Data)>;
 
@@ -44,6 +44,7 @@ pub fn template(
     Ok(match template_ {
         Template::Literal(data) => data.clone(),
         Template::Expression(id) => eval(wf, *id, input, params)?,
+        Template::Loose(..) => return Err(Fail::named(OF_TASKS)),
         Template::Text(parts) => {
             let mut text = String::new();
             for part in parts {

@@ -24,6 +24,9 @@ pub struct Fail {
     pub left_by: Option<(ActionId, usize)>,
 }
 
+/// The error at what only documents of DSL 1.0 have: the generator writes none.
+pub const OF_TASKS: &str = "NotInThisReference";
+
 impl Fail {
     pub fn named(name: &str) -> Fail {
         Fail {
@@ -115,7 +118,7 @@ impl Instance<'_> {
     }
 
     /// A condition over an error: with `error` in the data, and with plain names in languages that have them
-    /// (docs/language.md#decision-27).
+    /// (docs/language.md#decision-27); in jq the error's members stand at the top.
     fn holds_for(&self, test: ExprId, fail: &Fail, path: &Path) -> Result<bool, Fail> {
         let mut error = fail.to_data();
         let code = match &fail.code {
@@ -130,6 +133,12 @@ impl Instance<'_> {
         };
         data.set("error", error.clone());
         let mut params = path.params.clone();
+        if self.wf[test].language == Language::Jq {
+            // docs/language.md#decision-106
+            params.push(("data".into(), path.data.clone()));
+            data = error.clone();
+            data.set("error", error.clone());
+        }
         if !matches!(self.wf[test].language, Language::Jq | Language::JsonPath) {
             params.push(("error".into(), error));
         }

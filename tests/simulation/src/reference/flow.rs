@@ -11,7 +11,7 @@ use swirl_model::{CloudEvent, Data};
 
 use super::actions::{Put, Waited};
 use super::data::{Params, eval, template};
-use super::errors::{Fail, thrown};
+use super::errors::{Fail, OF_TASKS, thrown};
 use super::tests::{exists, fits};
 use super::world::{Ended, NEVER, World};
 
@@ -312,7 +312,7 @@ impl<'a> Instance<'a> {
         let (compensate, produce) = match way {
             Some(Next::Transition(way)) => (way.compensate, &way.produce[..]),
             Some(Next::End(end)) => (end.compensate, &end.produce[..]),
-            None => (false, &[][..]),
+            Some(Next::Leave | Next::Skip) | None => (false, &[][..]),
         };
         let at = if compensate {
             self.compensate(path, at)?
@@ -348,6 +348,7 @@ impl<'a> Instance<'a> {
                 }
                 Ok((at, Went::Ended))
             }
+            Some(Next::Leave | Next::Skip) => Err(Fail::named(OF_TASKS).at(at)),
             None => Ok((at, Went::Ended)),
         }
     }

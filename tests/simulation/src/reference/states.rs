@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 use swirl_model::{CloudEvent, Data};
 
 use super::data::{at_path, eval, merge_to, set_path};
-use super::errors::Fail;
+use super::errors::{Fail, OF_TASKS};
 use super::flow::{Instance, Path, after};
 use super::tests::holds;
 use super::world::NEVER;
@@ -56,6 +56,14 @@ impl<'a> Instance<'a> {
             }
             StateKind::Foreach(foreach) => plain(self.foreach(foreach, path, at)?),
             StateKind::Parallel(parallel) => plain(self.parallel(parallel, path, at)?),
+            StateKind::Do(_)
+            | StateKind::Emit(_)
+            | StateKind::For(_)
+            | StateKind::Function(_)
+            | StateKind::Listen(_)
+            | StateKind::Raise(_)
+            | StateKind::Set(_)
+            | StateKind::Try(_) => Err(Fail::named(OF_TASKS).at(at)),
         }
     }
 

@@ -2,18 +2,20 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod tasks;
+mod together;
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use async_nats::jetstream::consumer::PullConsumer;
+use async_nats::jetstream::stream::StorageType;
 use futures::TryStreamExt as _;
 use swirl_model::CloudEvent;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_nats::{
-    Bus, DeadLetters, Error, Incoming, Intake, JoinSource, Options, StreamOptions, Streams,
-    TaskQueue, TaskSource, Template, connect,
+    Bus, DeadLetters, Error, Incoming, Inspected, Intake, JoinSource, Options, StreamOptions,
+    Streams, TaskQueue, TaskSource, Template, connect,
 };
 use swirl_ports::{EventBus, Queue, Severity, StreamPlace, Tasks};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
@@ -111,7 +113,8 @@ async fn events_of_users_arrive_and_produced_ones_are_marked() {
     let letters = DeadLetters::new(rig.streams.clone())
         .list(0, 10)
         .await
-        .unwrap();
+        .unwrap()
+        .letters;
     assert_eq!(letters[0].reason, "it has no type");
 }
 
@@ -223,6 +226,102 @@ async fn reading_continues_after_the_consumer_is_lost() {
     }
 }
 
+/// A server that holds 3 MB for a connection, and cuts it if more waits.
+async fn tight_rig() -> Rig {
+    let options = NatsOptions {
+        config: "max_payload: 500KB\nmax_pending: 3MB\n".to_owned(),
+        ..NatsOptions::default()
+    };
+    let server = NatsServer::start_with(options).unwrap();
+    let options = Options::new(vec![server.url()], "test");
+    let client = connect(&options).await.unwrap();
+    let options = StreamOptions {
+        tasks_bytes_max: 16 << 20,
+        events_bytes_max: 128 << 20,
+        dead_bytes_max: 64 << 20,
+        fetch_bytes: 1 << 20,
+        ..StreamOptions::default()
+    };
+    let streams = Streams::new(client.clone(), "default", Vec::new(), options);
+    streams.ensure().await.unwrap();
+    Rig {
+        server,
+        client,
+        streams,
+    }
+}
+
+async fn publish_large(rig: &Rig, subject: &'static str, count: usize) {
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let payload = bytes::Bytes::from(vec![b'x'; 450_000]);
+    for _ in 0..count {
+        let sent = context.publish(subject, payload.clone()).await;
+        sent.unwrap().await.unwrap();
+    }
+}
+
+fn connects(rig: &Rig) -> u64 {
+    let statistics = rig.client.statistics();
+    statistics.connects.load(Ordering::Relaxed)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_events_that_wait_are_fetched_a_few_at_a_time() {
+    let rig = tight_rig().await;
+    publish_large(&rig, "swirl.events.large", 60).await;
+    let mut intake = Intake::open(rig.streams.clone(), None, 256).await.unwrap();
+    for sequence in 1..=60 {
+        let incoming = next(&mut intake).await;
+        assert_eq!(incoming.sequence(), sequence);
+        assert!(incoming.bytes() > 450_000);
+        // Time has to pass: the reader is slower than the server.
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    assert_eq!(connects(&rig), 1, "the server has not cut the connection");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_dead_letters_are_listed_in_pages_and_without_consumers() {
+    let rig = tight_rig().await;
+    publish_large(&rig, "swirl-dead.default.event", 25).await;
+    let letters = DeadLetters::new(rig.streams.clone());
+    let listings = (0..8).map(|_| letters.list(0, 500));
+    for page in futures::future::join_all(listings).await {
+        let page = page.unwrap();
+        // The first that reaches 4 MiB is the last one.
+        assert_eq!((page.letters.len(), page.has_more), (10, true));
+    }
+    let last = letters.list(21, 500).await.unwrap();
+    assert_eq!((last.letters.len(), last.has_more), (5, false));
+    assert_eq!(letters.list(26, 500).await.unwrap().letters, []);
+    assert_eq!(letters.list(3, 2).await.unwrap().letters[1].sequence, 4);
+    assert_eq!(connects(&rig), 1, "the server has not cut the connection");
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let stream = context.get_stream("SWIRL_default_DEAD").await.unwrap();
+    assert_eq!(stream.cached_info().state.consumer_count, 0);
+}
+
+/// Events that were on their way when the connection broke are lost, and no further one shows the gap.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_lost_on_their_way_are_noticed_without_a_further_one() {
+    let rig = rig().await;
+    publish(&rig, 3).await;
+    let mut intake = Intake::open(rig.streams.clone(), None, 1).await.unwrap();
+    assert_eq!(next(&mut intake).await.sequence(), 1);
+    // Somebody else takes the rest, so the reader never sees it.
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let stream = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
+    let names: Vec<String> = stream.consumer_names().try_collect().await.unwrap();
+    let consumer: PullConsumer = stream.get_consumer(&names[0]).await.unwrap();
+    publish(&rig, 5).await;
+    let taken = consumer.fetch().max_messages(20).messages().await.unwrap();
+    let taken: Vec<_> = taken.try_collect().await.unwrap();
+    assert!(!taken.is_empty());
+    for sequence in 2..=8 {
+        assert_eq!(next(&mut intake).await.sequence(), sequence);
+    }
+}
+
 /// For a position in another stream, only its time counts.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_recreated_stream_is_read_from_the_time_of_the_position() {
@@ -248,27 +347,6 @@ async fn a_recreated_stream_is_read_from_the_time_of_the_position() {
     assert_eq!(again.after(), None);
     assert_eq!(next(&mut again).await.sequence(), 1);
     assert_eq!(next(&mut again).await.sequence(), 2);
-}
-
-/// Coordinators of older builds share a consumer. Reading continues where it ended.
-#[tokio::test(flavor = "multi_thread")]
-async fn events_processed_by_older_builds_are_not_read_again() {
-    let rig = rig().await;
-    publish(&rig, 3).await;
-    let context = async_nats::jetstream::new(rig.client.clone());
-    let stream = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
-    let config = async_nats::jetstream::consumer::pull::Config {
-        durable_name: Some("coordinators".to_owned()),
-        ..Default::default()
-    };
-    let older = stream.create_consumer(config).await.unwrap();
-    let fetched = older.fetch().max_messages(2).messages().await.unwrap();
-    let fetched: Vec<_> = fetched.try_collect().await.unwrap();
-    for message in &fetched {
-        message.double_ack().await.unwrap();
-    }
-    let mut intake = Intake::open(rig.streams.clone(), None, 16).await.unwrap();
-    assert_eq!(next(&mut intake).await.sequence(), 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -299,11 +377,39 @@ async fn a_connection_error_names_the_server() {
     );
 }
 
+/// What an inspection found, except the warning that a server of version 2.9 gets.
+fn found(client: &async_nats::Client, seen: &Inspected) -> Vec<(Severity, &'static str)> {
+    let all = seen
+        .findings
+        .iter()
+        .map(|finding| (finding.severity, finding.code));
+    let mut all: Vec<_> = all.collect();
+    let sync = (Severity::Warning, "sync");
+    let is_old = !client.is_server_compatible(2, 10, 0);
+    assert_eq!(all.contains(&sync), is_old, "{all:?}");
+    all.retain(|found| *found != sync);
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_burst_of_tasks_is_not_faster_than_the_server() {
+    let rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let tasks: Vec<ScopeRef> = (0..2_000).map(|n| task(&format!("i{n}"))).collect();
+    queue.push(tasks).await;
+    // All up to the last confirmed one are stored: 7 × 256.
+    let (stored, _) = rig.streams.backlog(None).await.unwrap();
+    assert!(stored.pending >= 1_792, "{stored:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn inspecting_streams_changes_nothing() {
     let rig = rig().await;
     let seen = rig.streams.inspect(&rig.client).await;
-    assert_eq!((seen.findings, seen.missing), (Vec::new(), Vec::new()));
+    assert_eq!(
+        (found(&rig.client, &seen), seen.missing),
+        (Vec::new(), Vec::new())
+    );
     let names: Vec<&str> = seen.streams.iter().map(|(name, _)| name.as_str()).collect();
     let made =
         ["TASKS", "LANES", "JOINS", "EVENTS", "DEAD"].map(|name| format!("SWIRL_default_{name}"));
@@ -319,7 +425,7 @@ async fn inspecting_streams_changes_nothing() {
         let subjects = subjects.iter().map(ToString::to_string).collect();
         let streams = Streams::new(rig.client.clone(), "default", subjects, options);
         let seen = streams.inspect(&rig.client).await;
-        let mut codes: Vec<_> = seen.findings.iter().map(|f| (f.severity, f.code)).collect();
+        let mut codes = found(&rig.client, &seen);
         codes.dedup();
         codes
     };
@@ -328,6 +434,7 @@ async fn inspecting_streams_changes_nothing() {
     let subjects = ["elsewhere.>"];
     let found = codes(StreamOptions::default(), &subjects).await;
     assert!(found.contains(&(Severity::Error, "stream")), "{found:?}");
+    assert!(found.len() > 1, "{found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -367,9 +474,11 @@ async fn the_backlog_has_the_age_of_the_oldest_message() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_room_is_detected_before_streams_are_created() {
     let folder = tempfile::tempdir().unwrap();
-    let server = |most: &str| {
+    let server = |most: &str, memory: &str| {
         let store = folder.path().join(most);
-        let config = format!("jetstream {{ store_dir: {store:?}, max_file_store: {most} }}");
+        let config = format!(
+            "jetstream {{ store_dir: {store:?}, max_file_store: {most}, max_memory_store: {memory} }}"
+        );
         let options = NatsOptions {
             config,
             without_jetstream: true,
@@ -377,23 +486,41 @@ async fn a_server_without_room_is_detected_before_streams_are_created() {
         };
         NatsServer::start_with(options).unwrap()
     };
-    for (most, has_room) in [("90MB", false), ("120MB", true)] {
-        let server = server(most);
+    // Without room in memory, tasks are kept in files.
+    for (most, memory, has_room) in [
+        ("70MB", "1GB", false),
+        ("90MB", "1GB", true),
+        ("120MB", "1MB", true),
+    ] {
+        let server = server(most, memory);
         let client = connect(&Options::new(vec![server.url()], "test"))
             .await
             .unwrap();
-        // The streams need 100 MiB.
+        // The streams of events and dead letters need 80 MiB.
         let streams = streams(&client, "default");
-        let found = streams.inspect(&client).await;
-        let codes: Vec<_> = found.findings.iter().map(|finding| finding.code).collect();
-        let wanted: &[&str] = if has_room { &[] } else { &["room"] };
-        assert_eq!(codes, wanted, "{:?}", found.findings);
-        assert_eq!(found.missing.len(), 5);
+        let seen = streams.inspect(&client).await;
+        let wanted: &[_] = if has_room {
+            &[]
+        } else {
+            &[(Severity::Error, "room")]
+        };
+        assert_eq!(found(&client, &seen), wanted, "{:?}", seen.findings);
+        assert_eq!(seen.missing.len(), 5);
         assert_eq!(streams.ensure().await.is_ok(), has_room);
         // The probe is removed, and existing streams need no more room.
-        let found = streams.inspect(&client).await;
-        assert_eq!(found.findings.is_empty(), has_room, "{:?}", found.findings);
+        let seen = streams.inspect(&client).await;
+        assert_eq!(
+            found(&client, &seen).is_empty(),
+            has_room,
+            "{:?}",
+            seen.findings
+        );
         let context = async_nats::jetstream::new(client.clone());
+        if has_room {
+            let tasks = context.get_stream("SWIRL_default_TASKS").await.unwrap();
+            let in_memory = tasks.cached_info().config.storage == StorageType::Memory;
+            assert_eq!(in_memory, memory == "1GB");
+        }
         assert!(context.get_stream("SWIRL_default_DOCTOR").await.is_err());
     }
 }

@@ -9,9 +9,9 @@ use swirl_ports::matching::{addressee, is_alone, roles};
 use super::names::digest;
 
 /// The workflows that an event starts by itself, regardless of other events and instances. They are recorded when
-/// ingestion begins, so that their starts needn't be stored. `None` if an older build began the ingestion.
+/// ingestion begins, so that their starts needn't be stored.
 #[derive(Debug, Default)]
-pub(super) struct LoneStarts(Option<BTreeSet<String>>);
+pub(super) struct LoneStarts(BTreeSet<String>);
 
 impl LoneStarts {
     pub fn of(event: &CloudEvent, triggers: &[Trigger]) -> LoneStarts {
@@ -24,32 +24,29 @@ impl LoneStarts {
             let alone = triggers.iter().filter(is_alone);
             names.extend(alone.map(|trigger| digest(&trigger.definition.workflow)));
         }
-        LoneStarts(Some(names))
+        LoneStarts(names)
     }
 
     /// Reads the form that [`LoneStarts::text`] writes.
     pub fn read(text: &str) -> LoneStarts {
-        let names = text.strip_prefix('=');
-        let split = |names: &str| {
-            let names = names.split(',').filter(|name| !name.is_empty());
-            names.map(str::to_owned).collect()
-        };
-        LoneStarts(names.map(split))
+        let names = text.strip_prefix('=').unwrap_or_default();
+        let names = names.split(',').filter(|name| !name.is_empty());
+        LoneStarts(names.map(str::to_owned).collect())
     }
 
+    /// The sign in front tells scripts that there are no claims.
     pub fn text(&self) -> String {
-        let names: Vec<&str> = self.0.iter().flatten().map(String::as_str).collect();
+        let names: Vec<&str> = self.0.iter().map(String::as_str).collect();
         format!("={}", names.join(","))
     }
 
-    /// Whether it is known that the event starts nothing by itself.
+    /// Whether the event starts nothing by itself.
     pub fn are_none(&self) -> bool {
-        self.0.as_ref().is_some_and(BTreeSet::is_empty)
+        self.0.is_empty()
     }
 
-    /// Whether the first ingestion starts this workflow by the event alone; `None` if unknown.
-    pub fn has(&self, trigger: &Trigger) -> Option<bool> {
-        let names = self.0.as_ref()?;
-        Some(names.contains(&digest(&trigger.definition.workflow)))
+    /// Whether the first ingestion starts this workflow by the event alone.
+    pub fn has(&self, trigger: &Trigger) -> bool {
+        self.0.contains(&digest(&trigger.definition.workflow))
     }
 }

@@ -100,8 +100,8 @@ impl Redis {
             let mut cmd = redis::cmd("ZADD");
             cmd.arg(consumed).arg(&generation).arg(&digest);
             self.query::<i64>(cmd).await?;
-            let instances = std::slice::from_ref(id);
-            self.record_consumers(&digest, &generation, DeliveredMark::Yes, instances)
+            let how = DeliveredMark::Yes;
+            self.record_consumer((&digest, &generation), how, None, id)
                 .await?;
             self.remove_from_kinds(&digest, &kept).await?;
         }

@@ -2,15 +2,13 @@
 
 use std::collections::VecDeque;
 
-use redis::Value;
-use swirl_model::CloudEvent;
+use redis::{Cmd, Value};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_model::time::Timestamp;
 use swirl_ports::matching::addressee;
 use swirl_ports::{Error, Result};
 
-use super::names::{event_digest, waiting_keys};
-use super::shard::{decode, json};
+use super::names::waiting_keys;
+use super::shard::{DeliveredMark, Delivery, decode, json};
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
 use crate::delivered::Values;
@@ -24,20 +22,6 @@ static DELIVER: Lazy =
 
 /// How often delivery is retried because the instance changed in between.
 const ATTEMPTS: usize = 50;
-
-/// An event that is being delivered.
-#[derive(Debug)]
-pub(super) struct Delivery<'a> {
-    pub event: &'a CloudEvent,
-    pub digest: String,
-    pub generation: String,
-    /// The event arrived before the wait began.
-    pub early: bool,
-    /// The time, if the event starts nothing: the last delivery may also acknowledge it.
-    pub acknowledges: Option<Timestamp>,
-    /// This process continues the scopes that get the event, if they are few.
-    pub continues: bool,
-}
 
 /// An instance that may wait for an event.
 pub(super) struct Recipient<'a> {
@@ -64,6 +48,8 @@ impl<'a> Recipient<'a> {
 pub(super) enum Delivered {
     /// Includes the current waits of the instance.
     Done(Vec<ScopeRef>, Box<Waiting>),
+    /// Only offered: the instance hasn't consumed it.
+    Offered(Vec<ScopeRef>),
     Already,
     /// No wait of the instance fits.
     No,
@@ -72,30 +58,14 @@ pub(super) enum Delivered {
 /// How often an instance is reindexed before it gets a new event.
 const REINDEXED_MAX: usize = 10;
 
-impl<'a> Delivery<'a> {
-    pub fn new(event: &'a CloudEvent, generation: String, early: bool) -> Delivery<'a> {
-        Delivery {
-            event,
-            digest: event_digest(event),
-            generation,
-            early,
-            acknowledges: None,
-            continues: false,
-        }
-    }
-
-    /// The event's digest and generation.
-    pub fn name(&self) -> (&str, &str) {
-        (&self.digest, &self.generation)
-    }
-}
-
-enum Tried {
+pub(super) enum Tried {
     Done(Vec<ScopeRef>, Box<Waiting>),
     Already,
     Gone,
     Changed,
     Known,
+    /// An offer for which a suspended instance has no room.
+    Full,
 }
 
 impl Redis {
@@ -112,8 +82,9 @@ impl Redis {
         Ok((Waiting::read(instance, mark, fields)?, consumed))
     }
 
-    /// Delivers an event to the first matching wait of an instance, among the given waits or all. If the instance has
-    /// begun to wait and hasn't got its kept events yet, it gets those first, since they arrived earlier.
+    /// Delivers an event to the first matching wait of an instance, among the given waits or all. Waits that only look at
+    /// events are offered it before. If the instance has begun to wait and hasn't got its kept events yet, it gets those
+    /// first, since they arrived earlier.
     pub(super) async fn deliver(
         &self,
         recipient: Recipient<'_>,
@@ -131,15 +102,19 @@ impl Redis {
         }
         let mut refused = Vec::new();
         let mut reindexed = 0;
-        for _ in 0..ATTEMPTS {
+        let (mut offered, mut scopes): (Vec<String>, Vec<ScopeRef>) = (Vec::new(), Vec::new());
+        // The instance has consumed it. If the delivery is repeated, an offer may still be missing: those that were made
+        // are noted.
+        let mut had = false;
+        let mut attempts = 0;
+        while attempts < ATTEMPTS {
+            attempts += 1;
             let was_seen = seen.is_some();
             let (waiting, consumed) = match seen.take() {
                 Some(seen) => seen,
                 None => self.read_waiting(instance, &delivery.digest).await?,
             };
-            if consumed.is_some_and(|consumed| consumed == delivery.generation) {
-                return Ok(Delivered::Already);
-            }
+            had |= consumed.is_some_and(|consumed| consumed == delivery.generation);
             if was_seen && waiting.mark.is_some() {
                 continue;
             }
@@ -154,21 +129,44 @@ impl Redis {
                     only.any(|(scope, number)| *scope == wait.scope && *number == wait.wait)
                 })
             };
-            let mut waits = waiting.waits.iter().filter(|wait| among(wait));
+            let waits = waiting.waits.iter().filter(|wait| among(wait));
+            let mut waits = waits.filter(|wait| {
+                !offered.contains(&wait.field)
+                    && (!had || wait.offers() && wait.was_there(&delivery.generation))
+            });
             let found = waits.find_map(|wait| {
                 let place = waiting.find(wait, delivery.event, delivery.early, &refused)?;
                 Some((wait, place))
             });
             let Some((wait, place)) = found else {
+                if had {
+                    woken.append(&mut scopes);
+                    return Ok(Delivered::Already);
+                }
+                if !offered.is_empty() {
+                    return Ok(Delivered::Offered(scopes));
+                }
                 // The instance may have begun to wait since.
                 if was_seen {
                     continue;
                 }
                 return Ok(Delivered::No);
             };
-            let tried = self.put(instance, &waiting, (wait, &place), delivery, continues);
+            let to = (wait, &place);
+            let tried = self.claim_and_put(instance, &waiting, to, delivery, continues);
             match tried.await? {
-                Tried::Done(woken, after) => return Ok(Delivered::Done(woken, after)),
+                Tried::Done(woken, after) if place.offers => {
+                    attempts = 0;
+                    offered.push(wait.field.clone());
+                    scopes.extend(woken);
+                    seen = Some((*after, None));
+                }
+                Tried::Already | Tried::Known if place.offers => offered.push(wait.field.clone()),
+                Tried::Full => offered.push(wait.field.clone()),
+                Tried::Done(mut woken, after) => {
+                    scopes.append(&mut woken);
+                    return Ok(Delivered::Done(scopes, after));
+                }
                 Tried::Already => return Ok(Delivered::Already),
                 Tried::Gone => return Ok(Delivered::No),
                 Tried::Changed => {}
@@ -180,24 +178,30 @@ impl Redis {
         )))
     }
 
-    /// Delivers an event to the wait that was read. Returns false if the wait has changed.
-    pub(super) async fn put_early(
+    /// Delivers an event to the wait that was read. A kept event is claimed before. The claim is over if the delivery
+    /// fails; otherwise recording the consumption ends it.
+    pub(super) async fn claim_and_put(
         &self,
         instance: &InstanceId,
-        (waiting, wait): (&Waiting, &Wait),
-        place: &Place,
+        waiting: &Waiting,
+        to: (&Wait, &Place),
         delivery: &Delivery<'_>,
-        woken: &mut Vec<ScopeRef>,
-    ) -> Result<Option<Box<Waiting>>> {
-        let tried = self.put(instance, waiting, (wait, place), delivery, false);
+        continues: bool,
+    ) -> Result<Tried> {
+        let claim = delivery.claimant.iter().filter(|_| !to.1.offers);
+        let claim = claim.map(|claimant| self.claim_anyway(&delivery.digest, claimant, instance));
+        let claim = claim.collect();
+        let tried = self.put(instance, waiting, to, delivery, continues, claim);
         let tried = tried.await?;
-        Ok(match tried {
-            Tried::Done(scopes, after) => {
-                woken.extend(scopes);
-                Some(after)
-            }
-            _ => None,
-        })
+        if let Some(claimant) = &delivery.claimant
+            && !to.1.offers
+            && !matches!(tried, Tried::Done(..) | Tried::Already)
+        {
+            let how = DeliveredMark::Free;
+            self.record_consumer(delivery.name(), how, Some(claimant), instance)
+                .await?;
+        }
+        Ok(tried)
     }
 
     async fn put(
@@ -207,6 +211,7 @@ impl Redis {
         (wait, place): (&Wait, &Place),
         delivery: &Delivery<'_>,
         continues: bool,
+        first: Vec<Cmd>,
     ) -> Result<Tried> {
         let payload = json(&place.item.input, "an event")?;
         let after = wait.without(place)?;
@@ -225,11 +230,19 @@ impl Redis {
             .arg(&wait.field)
             .arg(&wait.text)
             .arg(after)
-            .arg(&delivery.digest)
-            .arg(&delivery.generation)
+            .arg(match place.offers {
+                true => wait.offer(&delivery.digest),
+                false => delivery.digest.clone(),
+            })
+            .arg(match place.offers && delivery.claimant.is_none() {
+                true => format!("-{}", delivery.generation),
+                false => delivery.generation.clone(),
+            })
             .arg(forgotten)
             .arg(&place.item.id)
-            .arg(payload);
+            .arg(payload)
+            .arg(options.instance_bytes >> 10)
+            .arg(options.inbox_max);
         let reads = match continues && wait.scope.is_root() {
             true => root_fields(wait.scope.as_str()),
             false => Vec::new(),
@@ -247,7 +260,7 @@ impl Redis {
             call.arg(&**name).arg(value);
         }
         call.arg(waiting.new_notes(wait, place));
-        let parts: Vec<Value> = self.run(&DELIVER, call).await?;
+        let parts: Vec<Value> = self.run_after(first, &DELIVER, call).await?;
         let mut parts: VecDeque<Value> = parts.into();
         let mut next = || parts.pop_front().unwrap_or(Value::Nil);
         let answer: String = decode(next())?;
@@ -266,12 +279,14 @@ impl Redis {
                     instance: instance.clone(),
                     scope: ScopeId::new(scope.as_str()),
                 });
-                let after = Waiting::read(instance, Some(mark), fields)?;
+                let mark = Some(mark).filter(|mark| !mark.is_empty());
+                let after = Waiting::read(instance, mark, fields)?;
                 Tried::Done(woken.collect(), Box::new(after))
             }
             "had" => Tried::Already,
             "gone" => Tried::Gone,
             "known" => Tried::Known,
+            "full" => Tried::Full,
             _ => Tried::Changed,
         })
     }

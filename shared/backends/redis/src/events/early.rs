@@ -1,15 +1,18 @@
 //! Delivers events that arrived before the wait began.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
 
+use futures::{StreamExt, stream};
+use redis::Cmd;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 use swirl_ports::matching::addressee;
 
-use super::deliver::Delivery;
-use super::names::{BucketKeys, EventKeys, waiting_keys};
-use super::shard::{DeliveredMark, Retained};
-use super::waiting::{IndexEntry, Waiting};
+use super::deliver::Tried;
+use super::names::{BucketKeys, EventKeys, digest, waiting_keys};
+use super::shard::{Claimant, Claimed, DeliveredMark, Delivery, Retained, is_consumed_by_other};
+use super::waiting::{IndexEntry, Wait, Waiting};
 use crate::Redis;
 use crate::script::{Lazy, Script};
 
@@ -20,6 +23,18 @@ static UNINDEX: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/un
 
 /// The number of kept events that are fetched at once.
 const FETCH: usize = 16;
+
+/// The number of members that are read of the list of an event's consumers.
+const SAMPLE: usize = 4;
+
+/// How often and after which pause a claim is repeated that claims of other instances are in the way of. They last for
+/// a round trip; only a process that died or stands still leaves one for longer.
+const IN_DOUBT_ROUNDS: usize = 20;
+const IN_DOUBT_PAUSE: Duration = Duration::from_millis(5);
+
+/// How often and after which pause it is tried to record that an offered event is consumed.
+const TAKE_ATTEMPTS: usize = 3;
+const TAKE_PAUSE: Duration = Duration::from_millis(200);
 
 /// A kept event in a bucket.
 #[derive(Debug)]
@@ -40,6 +55,11 @@ struct NextPage {
 }
 
 impl Candidate {
+    /// The event's digest and generation.
+    fn name(&self) -> (&str, &str) {
+        (&self.digest, &self.generation)
+    }
+
     pub fn page(entry: &IndexEntry, found: Vec<(String, String)>) -> Vec<Candidate> {
         let candidate = |(digest, generation)| Candidate {
             digest,
@@ -65,10 +85,16 @@ impl Redis {
             return Ok(None);
         }
         let born = self.born(instance, waiting).await?;
+        let oldest = self.oldest_kept(waiting);
         while !candidates.is_empty() {
             let next = self.next_pages(&candidates);
+            candidates.retain(|candidate| {
+                let came = candidate.generation.parse::<u64>();
+                came.is_ok_and(|came| came >= oldest)
+            });
             let new = self.unconsumed(instance, candidates).await?;
             let new = self.unclaimed(instance, born, new).await?;
+            let offered = self.offered(instance, waiting, &new).await?;
             for chunk in new.chunks(FETCH) {
                 let bodies = chunk
                     .iter()
@@ -85,7 +111,7 @@ impl Redis {
                         }
                     };
                     let delivered = self
-                        .deliver_kept(instance, waiting, born, candidate, &kept, woken)
+                        .deliver_kept(instance, waiting, (born, &offered), candidate, &kept, woken)
                         .await?;
                     if delivered.is_some() {
                         return Ok(delivered);
@@ -95,6 +121,13 @@ impl Redis {
             candidates = self.read_pages(next).await?;
         }
         Ok(None)
+    }
+
+    /// The generation of the oldest event that is still kept for a wait that begins now. The sweep may be late.
+    fn oldest_kept(&self, waiting: &Waiting) -> u64 {
+        let now_us = waiting.mark.as_ref().and_then(|mark| mark.parse().ok());
+        let retain_us = self.options().retain_ms.saturating_mul(1_000);
+        now_us.unwrap_or(0_u64).saturating_sub(retain_us)
     }
 
     /// The buckets that may have more than was read, with the last event of each.
@@ -164,7 +197,7 @@ impl Redis {
                 if !candidate.valued
                     && let Some((_, kept)) = self.kept_event(&candidate.digest).await?
                 {
-                    self.record_consumer(instance, &candidate, &kept).await?;
+                    self.consumed(instance, &candidate, &kept, None).await?;
                 }
             } else if new
                 .last()
@@ -174,6 +207,72 @@ impl Redis {
             }
         }
         Ok(new)
+    }
+
+    /// Which of these events were offered to which waits, by [`Wait::offer`](super::waiting::Wait::offer).
+    async fn offered(
+        &self,
+        instance: &InstanceId,
+        waiting: &Waiting,
+        candidates: &[Candidate],
+    ) -> Result<HashSet<String>> {
+        let waits = waiting.waits.iter().filter(|wait| wait.offers());
+        let waits: Vec<&Wait> = waits.collect();
+        let names = candidates.iter().flat_map(|candidate| {
+            let waits = waits.iter();
+            waits.map(|wait| wait.offer(&candidate.digest))
+        });
+        let names: Vec<String> = names.collect();
+        if names.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let [_, _, consumed] = waiting_keys(self, instance);
+        let mut cmd = redis::cmd("ZMSCORE");
+        cmd.arg(consumed).arg(&names);
+        let scores: Vec<Option<String>> = self.query(cmd).await?;
+        let known = names.into_iter().zip(scores);
+        Ok(known
+            .filter(|(_, score)| score.is_some())
+            .map(|(name, _)| name)
+            .collect())
+    }
+
+    /// Records that an instance has consumed events that were offered to it, as far as they are kept. The commit that
+    /// consumes them is valid, so a failure is only tried again.
+    pub(crate) async fn take_kept<'k>(
+        &self,
+        scope: &ScopeRef,
+        keys: impl Iterator<Item = &'k str>,
+    ) {
+        let takes = keys.map(|key| self.take_one(scope, key));
+        let takes: Vec<_> = takes.collect();
+        let takes = stream::iter(takes).buffer_unordered(FETCH);
+        takes.collect::<()>().await;
+    }
+
+    async fn take_one(&self, scope: &ScopeRef, key: &str) {
+        let mut tried = self.try_take(&scope.instance, key).await;
+        for _ in 1..TAKE_ATTEMPTS {
+            if tried.is_ok() {
+                return;
+            }
+            tokio::time::sleep(TAKE_PAUSE).await;
+            tried = self.try_take(&scope.instance, key).await;
+        }
+        if let Err(error) = tried {
+            tracing::warn!(%scope, %error, "other instances don't know that it has consumed an event");
+        }
+    }
+
+    async fn try_take(&self, instance: &InstanceId, key: &str) -> Result<()> {
+        let digest = digest(key);
+        let Some((generation, kept)) = self.kept_event(&digest).await? else {
+            return Ok(());
+        };
+        let how = DeliveredMark::Yes;
+        self.record_consumer((&digest, &generation), how, None, instance)
+            .await?;
+        self.remove_from_kinds(&digest, &kept).await
     }
 
     /// Removes events that arrived before the instance began and that others have consumed. Only claiming is certain;
@@ -187,23 +286,25 @@ impl Redis {
         let early = candidates
             .iter()
             .filter(|candidate| !was_there(born, &candidate.generation));
-        let mut reads = Vec::new();
-        for candidate in early {
-            let consumers =
-                EventKeys::of(self.keys(), &candidate.digest).consumers(&candidate.digest);
-            let mut count = redis::cmd("SCARD");
-            count.arg(&consumers);
-            let mut mine = redis::cmd("SISMEMBER");
-            mine.arg(consumers).arg(instance.as_str());
-            reads.extend([count, mine]);
-        }
+        let reads = early.map(|candidate| {
+            let keys = EventKeys::of(self.keys(), &candidate.digest);
+            // More consumers than one of another instance are not needed. The rest are claims, or its own.
+            let mut some = redis::cmd("SRANDMEMBER");
+            some.arg(keys.consumers(&candidate.digest)).arg(SAMPLE);
+            some
+        });
+        let reads: Vec<Cmd> = reads.collect();
         if reads.is_empty() {
             return Ok(candidates);
         }
-        let answers: Vec<i64> = self.read_all(&reads).await?;
-        let mut others = answers.chunks_exact(2).map(|pair| pair[0] - pair[1]);
+        let samples: Vec<Vec<String>> = self.read_all(&reads).await?;
+        let is_free = |members: Vec<String>| {
+            let mut members = members.iter();
+            !members.any(|member| is_consumed_by_other(member, instance))
+        };
+        let mut samples = samples.into_iter();
         candidates.retain(|candidate| {
-            was_there(born, &candidate.generation) || others.next().unwrap_or_default() == 0
+            was_there(born, &candidate.generation) || samples.next().is_none_or(is_free)
         });
         Ok(candidates)
     }
@@ -216,20 +317,16 @@ impl Redis {
         Ok(())
     }
 
-    async fn record_consumer(
+    async fn consumed(
         &self,
         instance: &InstanceId,
         candidate: &Candidate,
         kept: &Retained,
+        claimant: Option<&Claimant>,
     ) -> Result<()> {
-        let instances = std::slice::from_ref(instance);
-        self.record_consumers(
-            &candidate.digest,
-            &candidate.generation,
-            DeliveredMark::Yes,
-            instances,
-        )
-        .await?;
+        let how = DeliveredMark::Yes;
+        self.record_consumer(candidate.name(), how, claimant, instance)
+            .await?;
         self.remove_from_kinds(&candidate.digest, kept).await
     }
 
@@ -238,7 +335,7 @@ impl Redis {
         &self,
         instance: &InstanceId,
         waiting: &Waiting,
-        born: u64,
+        (born, offered): (u64, &HashSet<String>),
         candidate: &Candidate,
         kept: &Retained,
         woken: &mut Vec<ScopeRef>,
@@ -247,31 +344,55 @@ impl Redis {
             return Ok(None);
         }
         let (digest, generation) = (&candidate.digest, &candidate.generation);
-        let delivery = Delivery::new(&kept.event, generation.clone(), true);
-        let instances = std::slice::from_ref(instance);
+        let claimant = self.claimant();
+        let delivery = Delivery {
+            claimant: Some(claimant.clone()),
+            ..Delivery::new(&kept.event, generation.clone(), true)
+        };
         let was_there = was_there(born, generation);
         for wait in &waiting.waits {
             let Some(place) = waiting.find(wait, &kept.event, true, &[]) else {
                 continue;
             };
-            let must_be_untouched = !place.fit.early(false, was_there);
-            if must_be_untouched
-                && !self
-                    .record_consumers(digest, generation, DeliveredMark::Claim, instances)
-                    .await?
-            {
+            if place.offers && offered.contains(&wait.offer(digest)) {
                 continue;
             }
-            if let Some(after) = self
-                .put_early(instance, (waiting, wait), &place, &delivery, woken)
-                .await?
-            {
-                self.record_consumer(instance, candidate, kept).await?;
-                return Ok(Some(after));
+            let must_be_untouched = !place.fit.early(false, was_there);
+            let how = match place.offers {
+                true => DeliveredMark::Look,
+                false => DeliveredMark::Claim,
+            };
+            let untouched = self.is_untouched(instance, candidate, how, &claimant);
+            if must_be_untouched && !untouched.await? {
+                continue;
             }
-            if must_be_untouched {
-                self.record_consumers(digest, generation, DeliveredMark::Free, instances)
-                    .await?;
+            let to = (wait, &place);
+            let tried = self.claim_and_put(instance, waiting, to, &delivery, false);
+            let tried = tried.await?;
+            if place.offers {
+                match tried {
+                    Tried::Done(scopes, after) => {
+                        woken.extend(scopes);
+                        return Ok(Some(after));
+                    }
+                    Tried::Already | Tried::Known | Tried::Full => continue,
+                    Tried::Gone | Tried::Changed => {}
+                }
+            }
+            match tried {
+                _ if place.offers => {}
+                Tried::Done(scopes, after) => {
+                    woken.extend(scopes);
+                    self.consumed(instance, candidate, kept, Some(&claimant))
+                        .await?;
+                    return Ok(Some(after));
+                }
+                // The process that delivered it may have died before it recorded that.
+                Tried::Already => {
+                    self.consumed(instance, candidate, kept, Some(&claimant))
+                        .await?
+                }
+                _ => {}
             }
             // The instance changed meanwhile, so everything is read again.
             let (after, consumed) = self.read_waiting(instance, digest).await?;
@@ -281,6 +402,34 @@ impl Redis {
             }
         }
         Ok(None)
+    }
+
+    /// Claims an event that no other instance has consumed, or looks whether there is one. A claim of another instance
+    /// usually ends soon.
+    async fn is_untouched(
+        &self,
+        instance: &InstanceId,
+        candidate: &Candidate,
+        how: DeliveredMark,
+        claimant: &Claimant,
+    ) -> Result<bool> {
+        let claimant = Some(claimant);
+        for _ in 0..IN_DOUBT_ROUNDS {
+            match self
+                .record_consumer(candidate.name(), how, claimant, instance)
+                .await?
+            {
+                Claimed::Yes => return Ok(true),
+                Claimed::No => return Ok(false),
+                Claimed::InDoubt => tokio::time::sleep(IN_DOUBT_PAUSE).await,
+            }
+        }
+        if let DeliveredMark::Look = how {
+            return Ok(false);
+        }
+        let how = DeliveredMark::Settle;
+        let settled = self.record_consumer(candidate.name(), how, claimant, instance);
+        Ok(matches!(settled.await?, Claimed::Yes))
     }
 
     /// When an instance began, on the clock of generations. If events start the instance, it begins with them.
@@ -305,11 +454,9 @@ impl Redis {
         let Some((generation, kept)) = self.kept_event(digest).await? else {
             return Ok(());
         };
-        let instances = std::slice::from_ref(instance);
-        if self
-            .record_consumers(digest, &generation, DeliveredMark::Free, instances)
-            .await?
-        {
+        let how = DeliveredMark::Release;
+        let released = self.record_consumer((digest, &generation), how, None, instance);
+        if matches!(released.await?, Claimed::Yes) {
             let (kinds, _) = kept.buckets();
             let additions = kinds.iter().map(|bucket| {
                 let mut cmd = redis::cmd("ZADD");

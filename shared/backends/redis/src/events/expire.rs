@@ -11,7 +11,12 @@ use crate::Redis;
 use crate::script::{Lazy, Script};
 
 static EXPIRE: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/expire.lua")]));
-static FORGET: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/forget.lua")]));
+/// It also runs when a server has no memory left.
+static FORGET: Lazy = Lazy::new(|| {
+    let sizes = include_str!("../lua/events/sizes.lua");
+    let forget = include_str!("../lua/events/forget.lua");
+    Script::freeing_small(&[sizes, forget].join("\n"))
+});
 
 /// The number of events of a shard at a time.
 const PAGE: usize = 100;
@@ -59,8 +64,14 @@ impl Redis {
         Ok(())
     }
 
-    /// Removes the event from its buckets first, so that after a crash its record still names them.
-    async fn forget(&self, keys: &EventKeys, digest: &str, record: &str) -> Result<()> {
+    /// Removes the event from its buckets first, so that after a crash its record still names them. Returns whether the
+    /// record was still the same.
+    pub(super) async fn forget(
+        &self,
+        keys: &EventKeys,
+        digest: &str,
+        record: &str,
+    ) -> Result<bool> {
         if !record.is_empty() {
             let (_, kept) = read_body(record)?;
             let (mut buckets, values) = kept.buckets();
@@ -71,8 +82,9 @@ impl Redis {
             keys.kept.clone(),
             keys.bodies.clone(),
             keys.consumers(digest),
+            keys.sizes.clone(),
         ];
-        self.eval::<i64>(&FORGET, &all, &[digest, record]).await?;
-        Ok(())
+        let forgotten: i64 = self.eval(&FORGET, &all, &[digest, record]).await?;
+        Ok(forgotten == 1)
     }
 }

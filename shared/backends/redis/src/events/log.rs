@@ -5,13 +5,14 @@ use futures::future::join;
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Listeners, Outcome, addressee, attributes_to_keep, roles};
-use swirl_ports::{EventLog, Ingested, Listening, Result, Trigger};
+use swirl_ports::matching::{
+    Listeners, Outcome, addressee, attributes_to_keep, groups_to_keep, roles,
+};
+use swirl_ports::{EventLog, Ingested, KeptDropped, Listening, Result, Trigger};
 
 use super::alone::LoneStarts;
-use super::deliver::Delivery;
 use super::names::event_digest;
-use super::shard::{Beginning, Retained};
+use super::shard::{Beginning, Delivery, Retained};
 use super::spread::Spread;
 use super::starts::{ClaimRelease, Starts};
 use crate::Redis;
@@ -26,7 +27,7 @@ impl EventLog for Redis {
     ) -> Result<Ingested> {
         let triggers = listening.triggers;
         let digest = event_digest(event);
-        let kept = self.to_keep(event, listening.consumed);
+        let kept = self.to_keep(event, listening);
         let alone = LoneStarts::of(event, triggers);
         let begin = self.begin_event(&digest, at, kept.as_ref(), &alone);
         let (begun, guessed) = match (listening.listeners, &kept) {
@@ -58,9 +59,13 @@ impl EventLog for Redis {
                 (generation, alone)
             }
         };
+        if kept.is_some() {
+            self.make_room().await?;
+        }
         let delivery = Delivery {
             acknowledges: (!may_start(event, triggers, &alone)).then_some(at),
             continues: listening.continues,
+            claimant: kept.is_some().then(|| self.claimant()),
             ..Delivery::new(event, generation.clone(), false)
         };
         let spread = match listening.is_unawaited && kept.is_none() {
@@ -131,10 +136,16 @@ impl EventLog for Redis {
         Ok(())
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
         self.expire_events(now).await?;
+        self.drop_surplus().await?;
         self.expire_instances(now).await?;
-        self.expire_recorded(now).await
+        self.expire_recorded(now).await?;
+        Ok(self.take_dropped())
+    }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        self.forget_unconsumed_events(workflow, consumed).await
     }
 }
 
@@ -145,12 +156,13 @@ fn may_start(event: &CloudEvent, triggers: &[Trigger], alone: &LoneStarts) -> bo
 }
 
 impl Redis {
-    fn to_keep(&self, event: &CloudEvent, consumed: &[EventMatch]) -> Option<Retained> {
-        let attributes = attributes_to_keep(event, consumed);
+    fn to_keep(&self, event: &CloudEvent, listening: Listening<'_>) -> Option<Retained> {
+        let attributes = attributes_to_keep(event, listening.consumed);
         let keeps = !attributes.is_empty() && self.options().retain_max > 0;
         keeps.then(|| Retained {
             event: event.clone(),
             attributes,
+            groups: groups_to_keep(event, listening.consumed, listening.owners),
         })
     }
 }

@@ -29,7 +29,9 @@ mod names;
 mod shard;
 mod spread;
 mod starts;
+mod surplus;
 mod waiting;
 
 pub(crate) use begun::Begun;
-pub(crate) use names::{digest, event_digest};
+pub(crate) use names::{digest, event_digest, offer};
+pub(crate) use surplus::Dropped;

@@ -22,12 +22,19 @@ pub fn event_digest(event: &CloudEvent) -> String {
     digest(&event.key())
 }
 
+/// The member among the events that an instance has had which says that an event was offered to a wait.
+pub fn offer(digest: &str, wait: &str) -> String {
+    format!("{digest} {wait}")
+}
+
 /// The keys of the part that contains an event.
 pub struct EventKeys {
     pub known: String,
     pub open: String,
     pub kept: String,
     pub bodies: String,
+    /// The total sizes of kept events, of all and of each group.
+    pub sizes: String,
     tag: String,
 }
 
@@ -45,8 +52,14 @@ impl EventKeys {
             open: format!("{tag}:open"),
             kept: format!("{tag}:kept"),
             bodies: format!("{tag}:bodies"),
+            sizes: format!("{tag}:sizes"),
             tag,
         }
+    }
+
+    /// The kept events of a group, by their time. `lua/events/sizes.lua` names it too.
+    pub fn of_group(&self, group: &str) -> String {
+        format!("{}:{group}", self.sizes)
     }
 
     /// The instances that consumed a kept event.

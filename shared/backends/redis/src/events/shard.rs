@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use redis::{Cmd, Value};
 use serde::de::DeserializeOwned;
@@ -9,16 +10,19 @@ use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
-use swirl_ports::Result;
 use swirl_ports::matching::{Outcome, buckets_of};
+use swirl_ports::{KeptGroup, Result};
 
 use super::alone::LoneStarts;
-use super::names::{BucketKeys, EventKeys, SHARDS, digest};
+use super::names::{BucketKeys, EventKeys, SHARDS, digest, event_digest};
 use crate::Redis;
 use crate::connect::damaged;
 use crate::script::{Lazy, Script};
 
-static BEGIN: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/begin.lua")]));
+static BEGIN: Lazy = Lazy::new(|| {
+    let sizes = include_str!("../lua/events/sizes.lua");
+    Script::new(&[sizes, include_str!("../lua/events/begin.lua")])
+});
 static FINISH: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/finish.lua")]));
 static ACKNOWLEDGE: Lazy =
     Lazy::new(|| Script::new(&[include_str!("../lua/events/acknowledge.lua")]));
@@ -29,6 +33,20 @@ static DELIVERED: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/
 pub(super) struct Retained {
     pub event: CloudEvent,
     pub attributes: BTreeSet<Arc<str>>,
+    /// The limits that its size counts towards.
+    pub groups: BTreeSet<KeptGroup>,
+}
+
+/// The short name of a group in the record of an event and in keys.
+pub(super) fn group_name(group: &KeptGroup) -> String {
+    let (kind, name) = match group {
+        KeptGroup::Workflow(name) => ('w', name),
+        KeptGroup::Kind(name) => ('t', name),
+    };
+    let mut text = digest(name);
+    text.truncate(20);
+    text.insert(0, kind);
+    text
 }
 
 impl Retained {
@@ -55,13 +73,87 @@ pub(super) enum Beginning {
 /// The answer of `lua/events/delivered.lua` if the event is also acknowledged.
 const ACKNOWLEDGED: i64 = 2;
 
+/// The answer of `lua/events/delivered.lua` if only claims of other instances are in the way of a claim.
+const IN_DOUBT: i64 = -1;
+
 /// The operations on the list of instances that consumed an event.
+///
+/// A claim is a member of its own, named by the instance and the claimant. So a process that takes back its claim
+/// leaves alone what other processes recorded for the same instance.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum DeliveredMark {
-    /// Succeeds only if no other instance has consumed the event.
+    /// Succeeds only if no other instance has consumed the event, or may be about to.
     Claim,
+    /// Like `Claim`. Claims of other instances now count as consumptions, since their claimants are silent.
+    Settle,
+    /// The answer of `Claim`, for an offer, which consumes nothing.
+    Look,
+    /// Also ends the claimant's claims.
     Yes,
+    /// Ends the claimant's claims.
     Free,
+    /// An instance gives back what it consumed.
+    Release,
+}
+
+/// An event that is being delivered.
+#[derive(Debug)]
+pub(super) struct Delivery<'a> {
+    pub event: &'a CloudEvent,
+    pub digest: String,
+    pub generation: String,
+    /// The event arrived before the wait began.
+    pub early: bool,
+    /// The time, if the event starts nothing: the last delivery may also acknowledge it.
+    pub acknowledges: Option<Timestamp>,
+    /// This process continues the scopes that get the event, if they are few.
+    pub continues: bool,
+    /// Given if the event is kept. Until the consumption is recorded, a claim keeps the event from other instances:
+    /// the instance may continue, and another one begin, as soon as the event is in its inbox.
+    pub claimant: Option<Claimant>,
+}
+
+impl<'a> Delivery<'a> {
+    pub fn new(event: &'a CloudEvent, generation: String, early: bool) -> Delivery<'a> {
+        Delivery {
+            event,
+            digest: event_digest(event),
+            generation,
+            early,
+            acknowledges: None,
+            continues: false,
+            claimant: None,
+        }
+    }
+
+    /// The event's digest and generation.
+    pub fn name(&self) -> (&str, &str) {
+        (&self.digest, &self.generation)
+    }
+}
+
+/// Names one delivery of a kept event by one process.
+#[derive(Debug, Clone)]
+pub(super) struct Claimant(String);
+
+impl Claimant {
+    /// The claim for an instance, as `lua/events/delivered.lua` writes it.
+    pub fn claim(&self, instance: &InstanceId) -> String {
+        format!("{instance}\u{1}{}", self.0)
+    }
+}
+
+/// Whether a member of the list says that another instance has consumed the event.
+pub(super) fn is_consumed_by_other(member: &str, instance: &InstanceId) -> bool {
+    !member.contains('\u{1}') && member != instance.as_str()
+}
+
+/// The result of a claim.
+pub(super) enum Claimed {
+    Yes,
+    No,
+    /// Other instances have claims, which their claimants will turn into consumptions or give up.
+    InDoubt,
 }
 
 pub(super) fn decode<T: redis::FromRedisValue>(value: Value) -> Result<T> {
@@ -77,10 +169,11 @@ pub(super) fn read<T: DeserializeOwned>(text: &str, what: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| damaged(what, error))
 }
 
-/// A stored event with its generation.
+/// A stored event with its generation. Groups follow the generation, for the scripts.
 pub(super) fn read_body(text: &str) -> Result<(String, Retained)> {
     let bad = || damaged("a kept event", "it has no generation");
-    let (generation, body) = text.split_once('\n').ok_or_else(bad)?;
+    let (head, body) = text.split_once('\n').ok_or_else(bad)?;
+    let generation = head.split(' ').next().unwrap_or_default();
     Ok((generation.to_owned(), read(body, "a kept event")?))
 }
 
@@ -101,11 +194,23 @@ impl Redis {
         };
         let at = at.0.to_string();
         let max = part(self.options().dedup_max).to_string();
-        let all = [keys.known, keys.open, keys.kept, keys.bodies, consumers];
+        let all = [
+            keys.known,
+            keys.open,
+            keys.kept,
+            keys.bodies,
+            consumers,
+            keys.sizes,
+        ];
         let older = self.last_generation().to_string();
         let alone = alone.text();
-        let args = [digest, &at, &max, &body, &older, &alone];
+        let known_ms = self.options().dedup_ms.to_string();
+        let groups = keep.iter().flat_map(|kept| &kept.groups).map(group_name);
+        let groups = groups.collect::<Vec<String>>().join(" ");
+        let args = [digest, &at, &max, &body, &older, &alone, &known_ms, &groups];
         let parts: Vec<Value> = self.eval(&BEGIN, &all, &args).await?;
+        self.kept_since()
+            .fetch_add(body.len() as u64, Ordering::Relaxed);
         let mut parts: VecDeque<Value> = parts.into();
         let mut next = || parts.pop_front().unwrap_or(Value::Nil);
         let answer: String = decode(next())?;
@@ -204,42 +309,66 @@ impl Redis {
         found.map(|text| read_body(&text)).transpose()
     }
 
+    /// A new claimant.
+    pub(super) fn claimant(&self) -> Claimant {
+        Claimant(format!("{}.{}", self.process(), self.attempt()))
+    }
+
     /// Records which instances consumed an event, if it is kept: waits without a value must not get it any more.
     /// `acknowledges`: this is the event's last effect, and it starts nothing. Returns whether it is acknowledged.
     pub(super) async fn record_consumption(
         &self,
-        (digest, generation): (&str, &str),
+        delivery: &Delivery<'_>,
         kept: &Retained,
         instances: &[InstanceId],
         acknowledges: Option<Timestamp>,
     ) -> Result<bool> {
         let (kinds, _) = kept.buckets();
         let how = DeliveredMark::Yes;
-        let call = self.consumers_call((digest, generation), how, instances, acknowledges);
+        let claimant = delivery.claimant.as_ref();
+        let call = self.consumers_call(delivery.name(), how, claimant, instances, acknowledges);
         // If a crash occurs in between, the event is ingested again.
-        let removals = self.removals(digest, &kinds).collect();
+        let removals = self.removals(&delivery.digest, &kinds).collect();
         let answer = self.run_after::<Option<i64>>(removals, &DELIVERED, call);
         Ok(answer.await? == Some(ACKNOWLEDGED))
     }
 
-    /// Records which instances consumed a kept event. Returns true if a claim succeeded or if no instance has consumed
-    /// the event any more.
-    pub(super) async fn record_consumers(
+    /// Records that an instance consumed a kept event, claims it for the instance, or takes either back.
+    pub(super) async fn record_consumer(
+        &self,
+        event: (&str, &str),
+        how: DeliveredMark,
+        claimant: Option<&Claimant>,
+        instance: &InstanceId,
+    ) -> Result<Claimed> {
+        let instances = std::slice::from_ref(instance);
+        let call = self.consumers_call(event, how, claimant, instances, None);
+        let answer: Option<i64> = self.run(&DELIVERED, call).await?;
+        Ok(match answer {
+            Some(1) => Claimed::Yes,
+            Some(IN_DOUBT) => Claimed::InDoubt,
+            _ => Claimed::No,
+        })
+    }
+
+    /// The command that claims a kept event for an instance, whoever else has consumed it.
+    pub(super) fn claim_anyway(
         &self,
         digest: &str,
-        generation: &str,
-        how: DeliveredMark,
-        instances: &[InstanceId],
-    ) -> Result<bool> {
-        let call = self.consumers_call((digest, generation), how, instances, None);
-        let answer: Option<i64> = self.run(&DELIVERED, call).await?;
-        Ok(answer == Some(1))
+        claimant: &Claimant,
+        instance: &InstanceId,
+    ) -> Cmd {
+        let mut cmd = redis::cmd("SADD");
+        cmd.arg(EventKeys::of(self.keys(), digest).consumers(digest))
+            .arg(claimant.claim(instance));
+        cmd
     }
 
     fn consumers_call(
         &self,
         (digest, generation): (&str, &str),
         how: DeliveredMark,
+        claimant: Option<&Claimant>,
         instances: &[InstanceId],
         acknowledges: Option<Timestamp>,
     ) -> Cmd {
@@ -248,10 +377,14 @@ impl Redis {
         let mut call = DELIVERED.call(&[keys.bodies, consumers, keys.known, keys.open]);
         call.arg(digest).arg(generation).arg(match how {
             DeliveredMark::Claim => "claim",
+            DeliveredMark::Settle => "settle",
+            DeliveredMark::Look => "look",
             DeliveredMark::Yes => "had",
             DeliveredMark::Free => "free",
+            DeliveredMark::Release => "release",
         });
         call.arg(acknowledges.map_or_else(String::new, |at| at.0.to_string()));
+        call.arg(claimant.map_or("", |claimant| &claimant.0));
         for instance in instances {
             call.arg(instance.as_str());
         }

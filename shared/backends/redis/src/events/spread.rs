@@ -15,11 +15,11 @@ use swirl_ports::matching::{
 };
 use swirl_ports::{CONTINUED_MAX, Result};
 
-use super::deliver::{Delivered, Delivery, Recipient};
+use super::deliver::{Delivered, Recipient};
 use super::early::PAGE;
 use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
-use super::shard::Retained;
+use super::shard::{Delivery, Retained};
 use crate::Redis;
 
 /// The results of delivering an event.
@@ -111,7 +111,7 @@ impl Redis {
                 && !is_only
                 && !consumed.is_empty()
             {
-                self.record_consumption(delivery.name(), kept, &consumed, None)
+                self.record_consumption(delivery, kept, &consumed, None)
                     .await?;
             }
             pages = self.next_waits(pages).await?;
@@ -274,7 +274,7 @@ impl Redis {
         let consumed = std::slice::from_ref(instance);
         let noted = async |acknowledges| match kept {
             Some(kept) => {
-                self.record_consumption(delivery.name(), kept, consumed, acknowledges)
+                self.record_consumption(delivery, kept, consumed, acknowledges)
                     .await
             }
             None => Ok(false),
@@ -293,6 +293,10 @@ impl Redis {
                 // A crash may have occurred before the other effects of the event were known.
                 let indexed = self.reindex(instance, &mut done.woken);
                 try_join(noted(None), indexed).await?;
+            }
+            Delivered::Offered(woken) => {
+                done.woken.extend(woken);
+                return Ok(());
             }
             // Waits that are over but still in the bucket are removed together with the mark of their instance.
             Delivered::No => return Ok(()),

@@ -102,15 +102,14 @@ impl Redis {
             let Some(first) = roles.first() else {
                 continue;
             };
-            match recorded.has(trigger) {
+            if recorded.has(trigger) {
                 // This holds even if a newer version, which takes over the start, would collect the event in a set.
-                Some(true) => {
-                    begun.starts.push(lone_start(trigger, event, first));
-                    continue;
-                }
+                begun.starts.push(lone_start(trigger, event, first));
+                continue;
+            }
+            if is_alone(trigger, first) {
                 // The workflow was deployed after the first ingestion.
-                Some(false) if is_alone(trigger, first) => continue,
-                _ => {}
+                continue;
             }
             begun.may_differ = true;
             if trigger.exclusive && !first.bound {

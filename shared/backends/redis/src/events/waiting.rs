@@ -8,7 +8,7 @@ use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_ports::matching::{Correlation, Fit, bucket_of, fit, is_valued, learnt};
 use swirl_ports::{InboxItem, Result};
 
-use super::names::{digest, start_digest};
+use super::names::{digest, offer, start_digest};
 use crate::connect::damaged;
 
 /// Fields of the hash: `w:<scope>:<wait>` is a wait, `c:<attribute>` a value, `W` the workflow, `over` says that the
@@ -45,6 +45,8 @@ pub(super) struct Wait {
 #[derive(Debug)]
 pub(super) struct Place {
     slot: usize,
+    /// The event is offered: the slot stays open.
+    pub offers: bool,
     pub item: InboxItem,
     pub learnt: Correlation,
     pub fit: Fit,
@@ -185,9 +187,11 @@ impl Waiting {
                 slot: slot.slot,
                 def: filter.def,
                 event: event.clone(),
+                offered: filter.offers,
             });
             (!refused.contains(&item.id)).then(|| Place {
                 slot: index,
+                offers: filter.offers,
                 item,
                 learnt: learnt(filter, event),
                 fit,
@@ -246,8 +250,28 @@ impl Wait {
         })
     }
 
+    /// Whether it looks at events, out of which the scope takes those that it consumes.
+    pub fn offers(&self) -> bool {
+        let mut filters = self.slots.iter().flat_map(|slot| &slot.filters);
+        filters.any(|filter| filter.offers)
+    }
+
+    /// Whether it had begun when an event came.
+    pub fn was_there(&self, generation: &str) -> bool {
+        let (began, came) = (self.order.parse::<u64>(), generation.parse::<u64>());
+        matches!((began, came), (Ok(began), Ok(came)) if began <= came)
+    }
+
+    /// The member among the events that the instance has had which says that an event was offered to this wait.
+    pub fn offer(&self, digest: &str) -> String {
+        offer(digest, &self.field)
+    }
+
     /// The field's value after a slot is filled; empty if that was the last slot.
     pub fn without(&self, place: &Place) -> Result<String> {
+        if place.offers {
+            return Ok(self.text.clone());
+        }
         let mut slots = self.slots.clone();
         slots.remove(place.slot);
         if slots.is_empty() {

@@ -230,12 +230,12 @@ end
 local function read_fork(text)
   if not text then return false end
   local n = cmsgpack.unpack(text)
-  if #n < 10 then error('DAMAGED fork of ' .. INST) end
+  if #n < 12 then error('DAMAGED fork of ' .. INST) end
   return {
     total = n[1], open = n[2], needed = n[3], notified = n[4], closed = n[5], notification_count = n[6],
     done = n[7], failed = n[8], live = n[9], stamp = n[10],
-    -- The size of the results and its limit; forks of earlier builds have neither.
-    bytes = n[11] or 0, most = n[12] or 0,
+    -- The size of the results and its limit.
+    bytes = n[11], most = n[12],
   }
 end
 

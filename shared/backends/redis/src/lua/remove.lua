@@ -2,8 +2,7 @@
 -- its history has unread entries, 6 '1' if it has no key any more. KEYS: those of Span::All, 10 keys by which instances
 -- were started, 11.. listings, 21 suspended instances, 22 the index of attributes, 23 instances with unread entries.
 -- Returns 1; 2 if it had unread entries; 0 if it still has work or effects, or has changed; or the Redis key of its
--- business key, which must be released first. A faulted instance of an earlier build that is among the others is moved
--- instead.
+-- business key, which must be released first.
 
 begin('end', 'O', 'lw', 'key', 'nk', 'kp')
 local OUTBOX, ENDED, HISTORY = KEYS[7], KEYS[8], KEYS[9]
@@ -17,10 +16,6 @@ if STATUS == 'r' then
   return 0
 end
 local ended_at = read('end')
-if STATUS == 'f' and ended_at and (tonumber(call('ZSCORE', ENDED, INST)) or -1) >= 0 then
-  call('ZADD', ENDED, -1 - tonumber(ended_at), INST)
-  return 0
-end
 -- As in retention.rs.
 local keep = ended_at and read('kp') and string.match(read('kp'), STATUS .. '(%d+)')
 if not ended_at or (keep and 4e15 + ended_at + keep or tonumber(ended_at)) > tonumber(ARGV[4]) then return 0 end

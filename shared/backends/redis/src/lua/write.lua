@@ -22,7 +22,8 @@
 --     [KiB that the instance gains, if its size matters], [KiB that must be free], the limit in KiB,
 --     [waits: { positions in KEYS of the dirty instances and of the consumed events, digests of released events,
 --       changes, prefix of the waits to remove or '', whether the instance is over, whether the scope consumes an event
---       }; a change is { w (a wait), c (a value) or u (a wait that is over), field, slots or value }],
+--       }; a change is { w (a wait), c (a value) or u (a wait that is over), field, slots or value }, or { t, the
+--       member that notes the offer of an event, the event, which is consumed }],
 --     [the scope's member of the index of ready scopes, if it stays ready],
 --     [its fork: { name, number, index or -1 if the branch has a record, stamp or '', change of the number of branches
 --       with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too,
@@ -224,6 +225,10 @@ local function wait(KEYS, INST, listed, waits)
         all[field], lost[field] = nil, true
         is_dirty = true
       end
+    elseif kind == 't' then
+      local generation = call('ZSCORE', KEYS[waits[2]], field)
+      -- A negative one is that of an offer of an event that isn't kept. The event may be delivered again.
+      if generation then call('ZADD', KEYS[waits[2]], (string.gsub(generation, '^%-', '')), value) end
     elseif kind == 'w' then
       put(field, micros .. '\n' .. value)
       begins = true

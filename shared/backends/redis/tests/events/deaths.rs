@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use swirl_contract::kit::*;
 use swirl_model::CloudEvent;
-use swirl_model::event::Command;
+use swirl_model::event::{Command, EventMatch};
+use swirl_model::scope::Work;
 use swirl_ports::execution::Record;
 use swirl_ports::matching::Listeners;
 use swirl_ports::{Acquired, Listening};
@@ -24,6 +25,13 @@ pub fn dying<'a, T>(polls: usize, future: impl Future<Output = T> + 'a) -> Dying
     Dying {
         future: Box::pin(future),
         polls,
+    }
+}
+
+impl<T> Dying<'_, T> {
+    /// It only stood still.
+    pub fn resume(&mut self) {
+        self.polls = usize::MAX;
     }
 }
 
@@ -100,6 +108,53 @@ async fn offers_die(rig: &Rig, name: &str, listeners: Option<&Listeners>) {
         assert!(later.is_empty(), "others have consumed it: {polls} polls");
         if done.is_some() {
             assert!(polls > 5, "it never died");
+            return;
+        }
+    }
+}
+
+/// Between two offers to an instance the first one may have been taken already.
+#[tokio::test]
+async fn offers_to_an_instance_may_die_at_any_point() {
+    let rig = Rig::new();
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        let namespace = format!("two{polls}");
+        let (one, two) = (rig.backend(&namespace).await, rig.backend(&namespace).await);
+        one.create(new("a")).await;
+        let forking = change(vec![fork("r", 1, 2, 2, 2)]).at(forked(1, 2));
+        one.act(&root("a"), forking).await;
+        let kept = [EventMatch {
+            apart: true,
+            offers: true,
+            ..filter("t", &[("order", Some("1"))])
+        }];
+        let branches = ["r.1.0", "r.1.1"].map(|branch| scope("a", branch));
+        for branch in &branches {
+            let wait = Command::Subscribe(subscription(1, kept.to_vec()));
+            let waiting = change(vec![wait]).at(blocked(Work::Events));
+            one.act(branch, waiting).await;
+        }
+        let event = event("1", "t", &[("order", "1")]);
+        let listening = Listening::new(&[], &kept);
+        let ingest = one.events.ingest(&event, listening, at(0));
+        let done = dying(polls, ingest).await;
+        let first = two.inbox(&branches[0]).await;
+        if let Some(item) = first.first() {
+            let take = Command::Take {
+                wait: 1,
+                key: event.key(),
+            };
+            let taken = change(vec![take]).consumed(&[&item.id]);
+            two.act(&branches[0], taken.at(blocked(Work::Events))).await;
+        }
+        two.events.ingest(&event, listening, at(0)).await.unwrap();
+        let left = two.inbox(&branches[0]).await;
+        assert_eq!(left.is_empty(), !first.is_empty(), "after {polls} polls");
+        let second = event_ids(&two.inbox(&branches[1]).await);
+        assert_eq!(second, ["1"], "after {polls} polls");
+        if done.is_some() {
             return;
         }
     }

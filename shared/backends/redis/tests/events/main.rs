@@ -18,6 +18,7 @@ use swirl_ports::{Definitions, Ingested, Listening, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
 
+mod claims;
 mod deaths;
 
 /// A server with several handles, each of which acts as a separate process.
@@ -342,7 +343,8 @@ async fn every_process_sees_a_deployment() {
     let (one, two) = (rig.process("defs").await, rig.process("defs").await);
     let record = |workflow: &str| swirl_ports::DefinitionRecord {
         deleted: None,
-        interests: None,
+        activated: None,
+        interests: swirl_ports::Interests::default(),
         id: definition(workflow),
         digest: "d".to_owned(),
         name: "n".to_owned(),
@@ -365,52 +367,6 @@ async fn every_process_sees_a_deployment() {
     assert_eq!((names.len(), names[0], names[1]), (421, "a", "w0"));
     two.set_mark("m", at(7)).await.unwrap();
     assert_eq!(one.mark("m").await.unwrap(), Some(at(7)));
-}
-
-/// Older builds store only the records, their order and a revision.
-#[tokio::test]
-async fn every_process_sees_a_deployment_of_an_older_build() {
-    let rig = Rig::new();
-    let process = rig.process("old").await;
-    let record = |workflow: &str, document: &str| swirl_ports::DefinitionRecord {
-        deleted: None,
-        interests: None,
-        id: definition(workflow),
-        digest: document.to_owned(),
-        name: "n".to_owned(),
-        document: document.to_owned(),
-        resources: Vec::new(),
-        deployed_at: at(0),
-    };
-    let deploy = |record: &swirl_ports::DefinitionRecord| {
-        let field = format!("{}\n{}", record.id.workflow, record.id.version);
-        let text = serde_json::to_string(record).unwrap();
-        let key = |name: &str| format!("{{old:d}}:{name}");
-        for command in [
-            vec!["HSET", &key("records"), &field, &text],
-            vec!["LREM", &key("order"), "0", &field],
-            vec!["RPUSH", &key("order"), &field],
-            vec!["INCR", &key("revision")],
-        ] {
-            rig.server.cli(&command).unwrap();
-        }
-    };
-    for name in ["a", "b"] {
-        deploy(&record(name, "1"));
-    }
-    let first = process.changes(0).await.unwrap();
-    assert_eq!(
-        first.heads,
-        [record("a", "1").head(), record("b", "1").head()]
-    );
-    process.put(record("c", "1")).await.unwrap();
-    let second = process.changes(first.revision).await.unwrap();
-    assert_eq!(second.heads, [record("c", "1").head()]);
-    deploy(&record("a", "2"));
-    let third = process.changes(second.revision).await.unwrap();
-    assert_eq!(third.heads.last(), Some(&record("a", "2").head()));
-    let nothing = process.changes(third.revision).await.unwrap();
-    assert_eq!(nothing.heads, []);
 }
 
 /// A slow process delivers an event that others have delivered and acknowledged meanwhile.

@@ -68,6 +68,7 @@ fn named(command: &Command) -> &'static str {
         Command::Index => "index",
         Command::Subscribe(_) => "subscribe",
         Command::Unsubscribe(_) => "unsubscribe",
+        Command::Take { .. } => "take",
         Command::Correlate(_) => "correlate",
         Command::Arm(_) => "arm",
         Command::Disarm(_) => "disarm",

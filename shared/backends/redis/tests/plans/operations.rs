@@ -238,7 +238,7 @@ pub fn some_commit(dice: &mut Dice, known: &mut Known, held: &Held, quiet: bool)
         data_until: None,
         at: at(0),
         scope: name,
-        event: Event::InstanceStarted,
+        event: Event::InstanceStarted { scheduled_at: None },
     };
     let mut consumed: Vec<String> = held.inbox.iter().map(|item| item.id.clone()).collect();
     if dice.one_in(6) {

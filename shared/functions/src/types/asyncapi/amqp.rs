@@ -17,23 +17,24 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::uri::{AMQPAuthority, AMQPQueryString, AMQPScheme, AMQPUri, AMQPUserInfo};
 use lapin::{BasicProperties, Channel, Confirmation, Connection, ConnectionProperties, ErrorKind};
 use percent_encoding::percent_decode_str;
+use swirl_model::messages::MESSAGES_MAX;
 
+use super::came::{Came, Took};
 use super::compile::Sending;
-use super::gated::Gated;
-use super::incoming::{Came, Incoming};
+use super::gated::{Gated, TlsStart, way_to};
+use super::incoming::Incoming;
 use super::kept::Kept;
 use super::mqtt::basic;
 use super::outgoing::Outgoing;
 use crate::auth::{Auth, Secret};
 use crate::egress::Gate;
-use crate::http::tls;
 use crate::{CallError, CallErrorKind};
 
 /// The time limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The silence after which both sides consider a connection broken.
-const HEARTBEAT_S: u16 = 30;
+const HEARTBEAT_S: u16 = 20;
 
 /// The time limit for the broker to read an acknowledgement.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -87,19 +88,9 @@ impl Key {
         let broken = |reason: String| (CallErrorKind::Connection, reason);
         let guest = || (GUEST.to_owned(), Secret::new(GUEST));
         let (username, password) = self.login.clone().unwrap_or_else(guest);
-        let relay = match self.tls {
-            true => {
-                let config = tls().map_err(|error| broken(error.to_string()))?;
-                let (host, config) = (self.host.clone(), Arc::new(config));
-                let relay = Gated::relay(gate.clone(), host, self.port, config).await;
-                Some(relay.map_err(|error| broken(error.to_string()))?)
-            }
-            false => None,
-        };
-        let (host, port) = match &relay {
-            Some(relay) => (relay.address().ip().to_string(), relay.address().port()),
-            None => (self.host.clone(), self.port),
-        };
+        let start = self.tls.then_some(TlsStart::AtOnce);
+        let way = way_to(gate, &self.host, self.port, start).await;
+        let (address, relay) = way.map_err(|reason| broken(format!("no connection: {reason}")))?;
         let uri = AMQPUri {
             scheme: AMQPScheme::AMQP,
             authority: AMQPAuthority {
@@ -107,8 +98,8 @@ impl Key {
                     username,
                     password: password.expose().to_owned(),
                 },
-                host,
-                port,
+                host: address.ip().to_string(),
+                port: address.port(),
             },
             vhost: self.vhost.clone(),
             query: AMQPQueryString {
@@ -216,13 +207,17 @@ impl Amqp {
         auth: Option<&Auth>,
         tls: bool,
         gate: &Gate,
-    ) -> Result<Came, CallError> {
+    ) -> Result<(), CallError> {
         let what = &incoming.what;
         let wrong = |error: lapin::Error| failed(what, &error);
         let key = Key::of(sending, auth, tls, what)?;
         let (link, channel) = self.channel(&key, gate, what).await?;
         // Other messages stay with the broker.
-        let prefetching = channel.basic_qos(1, BasicQosOptions::default());
+        let wanted = match incoming.takes_many() {
+            true => u16::try_from(MESSAGES_MAX).unwrap_or(u16::MAX),
+            false => 1,
+        };
+        let prefetching = channel.basic_qos(wanted, BasicQosOptions::default());
         prefetching.await.map_err(wrong)?;
         let queue = self
             .queue(&channel, sending, incoming)
@@ -236,21 +231,46 @@ impl Amqp {
         );
         let mut consumer = consuming.await.map_err(wrong)?;
         incoming.is_waiting();
-        let delivery = match consumer.next().await {
-            Some(Ok(delivery)) => delivery,
-            Some(Err(error)) => return Err(failed(what, &error)),
-            None => return Err(incoming.broken("the broker ended the wait")),
+        let mut last = None;
+        let mut result = Ok(());
+        while let Some(next) = incoming.next(consumer.next()).await {
+            let delivery = match next {
+                Some(Ok(delivery)) => delivery,
+                Some(Err(error)) => return Err(failed(what, &error)),
+                None => return Err(incoming.broken("the broker ended the wait")),
+            };
+            let took = read_delivery(&delivery, incoming).and_then(|came| incoming.take(came));
+            match took {
+                Ok(Took::Dropped) => {
+                    let dropped = delivery.acker.ack(BasicAckOptions::default());
+                    dropped.await.map_err(wrong)?;
+                    continue;
+                }
+                Ok(Took::Kept) => {
+                    last = Some(delivery.acker);
+                    continue;
+                }
+                Ok(Took::Last) => {}
+                // Of a failed subscription, the messages return to the queue.
+                Err(error) if incoming.takes_many() => return Err(error),
+                Err(error) => result = Err(error),
+            }
+            last = Some(delivery.acker);
+            break;
+        }
+        let Some(acker) = last else {
+            return result;
         };
-        let Delivery { data, acker, .. } = delivery;
         let watch = incoming.stored.watch();
         // Beside the call, whose result is stored when it has ended.
         tokio::spawn(async move {
             let ack = watch.stored().await;
             let settled = async {
                 if ack.is_some() {
-                    acker.ack(BasicAckOptions::default()).await?;
+                    // And all before it.
+                    acker.ack(BasicAckOptions { multiple: true }).await?;
                 }
-                // The broker answers after it has read the acknowledgement. Without one, it gives the message to
+                // The broker answers after it has read the acknowledgement. Without one, it gives the messages to
                 // others.
                 channel.close(OK, "OK".into()).await
             };
@@ -265,7 +285,7 @@ impl Amqp {
             }
             drop((ack, consumer, link));
         });
-        Ok(Came { payload: data })
+        result
     }
 
     async fn queue(
@@ -299,6 +319,43 @@ impl Amqp {
     }
 }
 
+fn read_delivery(delivery: &Delivery, incoming: &Incoming<'_>) -> Result<Came, CallError> {
+    let properties = &delivery.properties;
+    let coding = properties.content_encoding().as_ref();
+    let coding = coding.map(|coding| coding.as_str());
+    let payload = swirl_content::decode(coding, delivery.data.clone(), incoming.bytes_max);
+    let payload = payload.map_err(|error| {
+        let message = format!("{}: {error}", incoming.what);
+        CallError::new(CallErrorKind::Response, message)
+    })?;
+    let headers = properties.headers().as_ref();
+    let headers = headers.into_iter().flat_map(|headers| headers.inner());
+    let texts = headers.filter_map(|(name, value)| Some((name.to_string(), text(value)?)));
+    let correlation = properties.correlation_id().as_ref();
+    Ok(Came {
+        payload,
+        headers: texts.collect(),
+        correlation: correlation.map(|id| id.to_string()),
+    })
+}
+
+/// A header's value, if it is a single one.
+fn text(value: &AMQPValue) -> Option<String> {
+    Some(match value {
+        AMQPValue::Boolean(value) => value.to_string(),
+        AMQPValue::ShortShortInt(value) => value.to_string(),
+        AMQPValue::ShortShortUInt(value) => value.to_string(),
+        AMQPValue::ShortInt(value) => value.to_string(),
+        AMQPValue::ShortUInt(value) => value.to_string(),
+        AMQPValue::LongInt(value) => value.to_string(),
+        AMQPValue::LongUInt(value) => value.to_string(),
+        AMQPValue::LongLongInt(value) => value.to_string(),
+        AMQPValue::ShortString(value) => value.to_string(),
+        AMQPValue::LongString(value) => value.to_string(),
+        _ => return None,
+    })
+}
+
 fn kind(error: &lapin::Error) -> CallErrorKind {
     match error.kind() {
         // Access was refused.
@@ -312,4 +369,26 @@ fn kind(error: &lapin::Error) -> CallErrorKind {
 
 fn failed(what: &str, error: &lapin::Error) -> CallError {
     CallError::new(kind(error), format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gated::refusing;
+    use super::*;
+
+    #[tokio::test]
+    async fn over_tls_only_permitted_addresses_are_reached() {
+        let key = Key {
+            host: "localhost".to_owned(),
+            port: 1,
+            tls: true,
+            vhost: "/".to_owned(),
+            login: None,
+        };
+        let (_, refused) = key.connect(&refusing(1)).await.err().unwrap();
+        assert!(
+            refused.contains("a server of this installation"),
+            "{refused}"
+        );
+    }
 }

@@ -34,7 +34,10 @@ pub(super) fn filled(
     sending: &Sending,
     arguments: Value,
 ) -> Result<(Parts, &Message, String), String> {
-    let parts = Parts::of(arguments, &sending.messages, sending.address.parameters())?;
+    let parts = match sending.of_task {
+        true => Parts::of_task(arguments)?,
+        false => Parts::of(arguments, &sending.messages, sending.address.parameters())?,
+    };
     let mut refused = None;
     let fits = sending.messages.iter().find(|message| {
         let result = message.check(&parts.payload, &parts.headers);

@@ -6,12 +6,14 @@ use url::Url;
 
 use super::amqp::Amqp;
 use super::kafka::Kafka;
+use super::kept;
 use super::mqtt::Mqtt;
 use super::nats::Nats;
 use super::outgoing::Outgoing;
 use super::redis::Redis;
 use crate::CallError;
 use crate::auth::{Auth, Secret, Tokens};
+use crate::egress::Gate;
 use crate::exchange;
 use crate::watch::{self, Content};
 
@@ -62,6 +64,7 @@ impl Brokers {
         asking: Asking<'_>,
         auth: Option<&Auth>,
         tokens: &Tokens,
+        gate: &Gate,
     ) -> Result<Data, CallError> {
         let server = asking.server;
         let own = server.password().map(|password| Auth::Basic {
@@ -78,11 +81,6 @@ impl Brokers {
             key: asking.key,
             secrets: &[],
         };
-        let address = format!(
-            "{}:{}",
-            server.host_str().unwrap_or_default(),
-            server.port().unwrap_or(4222)
-        );
         let place = (
             server.host_str().unwrap_or_default(),
             server.port().unwrap_or(4222),
@@ -97,7 +95,12 @@ impl Brokers {
         .await;
         let tls = server.scheme() == "tls";
         let auth = auth.or(own.as_ref());
-        self.nats.ask(address, tls, &outgoing, auth, tokens).await
+        let (host, port) = place;
+        let ask = || {
+            let server = (host.to_owned(), port);
+            self.nats.ask(server, tls, &outgoing, auth, tokens, gate)
+        };
+        kept::renewing(ask).await
     }
 }
 

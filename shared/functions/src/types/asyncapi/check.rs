@@ -55,7 +55,9 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
         let mut messages = sending.messages.iter();
         messages.any(|message| message.has_property(name))
     };
-    let (payload, at) = match arguments.get("payload").filter(|_| !in_payload("payload")) {
+    let whole = arguments.get("payload");
+    let (payload, at) = match whole.filter(|_| sending.of_task || !in_payload("payload")) {
+        None if sending.of_task => return found,
         Some(payload) => (payload.clone(), "/payload"),
         None => {
             let is_parameter = |name: &str| {

@@ -2,12 +2,15 @@
 
 use serde_json::Value;
 use swirl_model::Data;
+use url::Url;
 
 use super::address::Address;
 use super::bindings::Bindings;
 use super::document::{Document, Found, Side, Version};
 use super::message::Message;
 use super::server::{self, Protocol, Server};
+use crate::problem::{Part, Unusable};
+use crate::servers::Servers;
 use crate::types::rest::Node;
 
 /// An operation without its arguments.
@@ -22,26 +25,63 @@ pub(super) struct Sending {
     pub(super) bindings: Bindings,
     /// Whether the result is the service's reply.
     pub(super) reply: bool,
+    /// The arguments are those of a task of DSL 1.0: `payload` and `headers`.
+    pub(super) of_task: bool,
 }
 
 /// The key in a function's `metadata` that overrides the operation's direction in the document.
 const SIDE: &str = "action";
 
-pub(super) fn sending(document: &Document, id: &str, metadata: &Data) -> Result<Sending, String> {
-    let found = document.find(id)?;
+/// The placeholder for a server when nothing is called. A message may go to it and come from it.
+const NOWHERE: &str = "nats://server.invalid";
+
+/// `given`: the operator's address; `servers`: other addresses for origins. Also whether nothing says where the service
+/// is.
+pub(super) fn sending(
+    document: &Document,
+    id: &str,
+    (metadata, of_task): (&Data, bool),
+    given: Option<&Url>,
+    servers: &Servers,
+) -> Result<(Sending, bool), Unusable> {
     let metadata = Value::from(metadata);
     let side = match metadata.get(SIDE) {
-        None | Some(Value::Null) => found.side,
-        Some(Value::String(word)) if word == "publish" => Side::Publish,
-        Some(Value::String(word)) if word == "subscribe" => Side::Subscribe,
-        Some(_) => return Err(format!("`metadata.{SIDE}` is `publish` or `subscribe`")),
+        None | Some(Value::Null) => None,
+        Some(Value::String(word)) if word == "publish" => Some(Side::Publish),
+        Some(Value::String(word)) if word == "subscribe" => Some(Side::Subscribe),
+        Some(_) => return Err(format!("`metadata.{SIDE}` is `publish` or `subscribe`").into()),
     };
-    let server = server::choose(document, &found.channel, metadata.get("server"))?;
+    let found = match (side, metadata.get("channel").filter(|_| of_task)) {
+        (Some(side), Some(_)) => document.find_channel(id, side)?,
+        _ => document.find(id)?,
+    };
+    let side = side.unwrap_or(found.side);
+    let chosen = match given {
+        Some(given) => Some(server::at(given.as_str(), "functions.servers")?),
+        None => {
+            let of_task = of_task.then_some(&metadata);
+            let wanted = server::Wanted {
+                server: metadata.get("server"),
+                protocol: of_task.and_then(|own| own.get("protocol")?.as_str()),
+                variables: of_task.and_then(|own| own.get("variables")),
+            };
+            server::choose(document, &found.channel, &wanted)?
+        }
+    };
+    let is_unknown = chosen.is_none();
+    let server = match chosen {
+        Some(server) => match servers.redirected(&server.url) {
+            Some(url) => server::at(url.as_str(), "functions.servers")?,
+            None => server,
+        },
+        None => server::at(NOWHERE, "")?,
+    };
     if side == Side::Subscribe && server.protocol == Protocol::Http {
-        return Err(format!(
+        let reason = format!(
             "`{id}` is an operation that the service sends messages by, and over HTTP nothing can \
              wait for one; name an operation that it takes messages by, or wait for an event"
-        ));
+        );
+        return Err(Unusable::at(Part::Operation, reason));
     }
     let mut sending = Sending {
         id: id.to_owned(),
@@ -50,6 +90,7 @@ pub(super) fn sending(document: &Document, id: &str, metadata: &Data) -> Result<
         messages: messages(document, &found)?,
         bindings: Bindings::read(document, &found, server.protocol)?,
         reply: false,
+        of_task,
         server,
     };
     if side == Side::Publish && document.member(&found.operation, "reply")?.is_some() {
@@ -60,14 +101,14 @@ pub(super) fn sending(document: &Document, id: &str, metadata: &Data) -> Result<
             | Protocol::Kafka { .. }
             | Protocol::Mqtt { .. }
             | Protocol::Redis { .. } => {
-                return Err(format!(
+                return Err(Unusable::from(format!(
                     "{}: a `reply` is waited for over NATS, HTTP and WebSocket only",
                     found.operation.at
-                ));
+                )));
             }
         };
     }
-    Ok(sending)
+    Ok((sending, is_unknown))
 }
 
 fn messages(document: &Document, found: &Found<'_>) -> Result<Vec<Message>, String> {

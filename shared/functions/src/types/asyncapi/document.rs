@@ -5,6 +5,7 @@
 use serde_json::Value;
 
 use super::bundle::{Refused, bundle};
+use crate::problem::{Part, Unusable};
 use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read};
 
 /// The maximum length of a chain of references.
@@ -158,14 +159,14 @@ impl Document {
     ///
     /// # Errors
     /// There is no such operation.
-    pub(super) fn find(&self, id: &str) -> Result<Found<'_>, String> {
+    pub(super) fn find(&self, id: &str) -> Result<Found<'_>, Unusable> {
         match self.version {
             Version::V2 => self.find_2(id),
             Version::V3 => self.find_3(id),
         }
     }
 
-    fn find_2(&self, id: &str) -> Result<Found<'_>, String> {
+    fn find_2(&self, id: &str) -> Result<Found<'_>, Unusable> {
         let mut ids = Vec::new();
         let channels = self.member(&self.root(), "channels")?;
         for (address, channel) in channels.map(|all| all.members()).unwrap_or_default() {
@@ -189,13 +190,49 @@ impl Document {
                 });
             }
         }
-        Err(format!(
-            "there is no operation `{id}`; {}",
-            hint(id, &mut ids)
-        ))
+        let reason = format!("there is no operation `{id}`; {}", hint(id, &mut ids));
+        Err(Unusable::at(Part::Operation, reason))
     }
 
-    fn find_3(&self, id: &str) -> Result<Found<'_>, String> {
+    /// The operation by which messages are sent to a channel, or come from it, as tasks of DSL 1.0 name it.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(super) fn find_channel(&self, name: &str, side: Side) -> Result<Found<'_>, Unusable> {
+        let unknown = |reason: String| Unusable::at(Part::Operation, reason);
+        if self.version == Version::V3 {
+            return Err(unknown(format!(
+                "there is no channel operation `{name}`: a document of AsyncAPI 3 has operations, so name one as \
+                 `operation`"
+            )));
+        }
+        let channels = self.member(&self.root(), "channels")?;
+        let channels = channels.map(|all| all.members()).unwrap_or_default();
+        let Some((address, channel)) = channels.iter().find(|(known, _)| *known == name) else {
+            let known = channels.iter().map(|(name, _)| (*name).to_owned());
+            let hint = hint(name, &mut known.collect::<Vec<_>>());
+            return Err(unknown(format!("there is no channel `{name}`; {hint}")));
+        };
+        let channel = self.resolve(channel.clone())?;
+        let (word, does) = match side {
+            Side::Publish => ("publish", "takes"),
+            Side::Subscribe => ("subscribe", "gives"),
+        };
+        let operation = self.member(&channel, word)?;
+        let operation = operation.ok_or_else(|| {
+            unknown(format!(
+                "there is no channel `{name}` that {does} messages: it has no `{word}`"
+            ))
+        })?;
+        Ok(Found {
+            operation,
+            channel,
+            address,
+            side,
+        })
+    }
+
+    fn find_3(&self, id: &str) -> Result<Found<'_>, Unusable> {
         let operations = self.member(&self.root(), "operations")?;
         let operations = operations.map(|all| all.members()).unwrap_or_default();
         let Some((_, operation)) = operations.iter().find(|(own, _)| *own == id) else {
@@ -203,10 +240,8 @@ impl Document {
                 .iter()
                 .map(|(own, _)| (*own).to_owned())
                 .collect();
-            return Err(format!(
-                "there is no operation `{id}`; {}",
-                hint(id, &mut ids)
-            ));
+            let reason = format!("there is no operation `{id}`; {}", hint(id, &mut ids));
+            return Err(Unusable::at(Part::Operation, reason));
         };
         let operation = self.resolve(operation.clone())?;
         let channel = self

@@ -12,15 +12,20 @@ use super::arguments::{awaited, filled};
 use super::bundle::Refused;
 use super::compile::{self, Sending};
 use super::document::{Document, Side};
-use super::incoming::{Came, Incoming};
+use super::incoming::Incoming;
+use super::message::first_fitting;
 use super::outgoing::Outgoing;
 use super::server::{Protocol, Server};
+use super::taking::Taking;
 use super::{check, receive, send};
 use crate::exchange;
+use crate::problem::Unusable;
+use crate::servers::unknown;
 use crate::types::service::{TRACEPARENT, in_time};
+use crate::types::task_answer::in_words;
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit,
+    Misfit, Unaddressed,
 };
 use crate::watch;
 use crate::{CallError, CallErrorKind};
@@ -48,9 +53,9 @@ fn parts(function: &Function) -> Result<(&str, &str), String> {
         })
 }
 
-fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
-    let mut read: HashMap<&str, Result<Document, String>> = HashMap::new();
-    let mut compile = |function| {
+fn compile<'f>(functions: &[&'f Function], documents: &Documents<'_>) -> Vec<CompileResult> {
+    let mut read: HashMap<&'f str, Result<Document, String>> = HashMap::new();
+    let mut compile = |function: &'f Function| {
         let (uri, id) = parts(function)?;
         let document = read.entry(uri).or_insert_with(|| {
             let content = documents.get(uri);
@@ -59,28 +64,44 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         });
         let whole = document
             .as_ref()
-            .map_err(Clone::clone)
+            .map_err(|reason| Unusable::from(reason.clone()))
             .and_then(|document| {
                 let get = |uri: &str| documents.get(uri);
-                document.whole(uri, id, get).map_err(|refused| match refused {
-                Refused::Missing(other) => {
-                    format!("it refers to `{other}`, which isn't among the definition's resources")
-                }
-                Refused::Wrong(reason) => reason,
-            })
+                document
+                    .whole(uri, id, get)
+                    .map_err(|refused| match refused {
+                        Refused::Missing(other) => format!(
+                            "it refers to `{other}`, which isn't among the definition's resources"
+                        )
+                        .into(),
+                        Refused::Wrong(reason) => reason.into(),
+                    })
             });
         let compiled = whole.and_then(|document| {
-            let sending = compile::sending(&document, id, &function.metadata)?;
-            Ok((sending, document))
+            let given = documents.server(function, Some(uri));
+            let servers = &documents.settings.servers;
+            let (sending, is_unknown) = compile::sending(
+                &document,
+                id,
+                (&function.metadata, !function.place.is_empty()),
+                given,
+                servers,
+            )?;
+            Ok((sending, is_unknown, document))
         });
-        let (sending, document) = compiled.map_err(|reason| format!("`{uri}`: {reason}"))?;
+        let (sending, is_unknown, document) = compiled.map_err(|why: Unusable| why.of(uri))?;
         let document = Some(document);
-        Ok(Box::new(AsyncapiFunction { sending, document }) as Compiled)
+        let compiled = Box::new(AsyncapiFunction { sending, document }) as Compiled;
+        Ok(match is_unknown {
+            true => {
+                let service = format!("the server of `{uri}`, which names none,");
+                let reason = unknown(&function.name, &service, "nats://host:port");
+                Unaddressed::wrap(compiled, reason)
+            }
+            false => compiled,
+        })
     };
-    functions
-        .iter()
-        .map(|function| compile(*function))
-        .collect()
+    functions.iter().map(|function| compile(function)).collect()
 }
 
 /// The first missing document that is needed to find the operation.
@@ -107,18 +128,67 @@ impl CompiledFunction for AsyncapiFunction {
         request: &CallRequest,
         context: &Context<'_>,
     ) -> Result<Data, CallError> {
+        let done = self.perform(clients, request, context).await;
+        match self.sending.of_task {
+            true => done.map_err(in_words),
+            false => done,
+        }
+    }
+
+    fn check_answer(&self, answer: &Known) -> Vec<String> {
+        match &self.document {
+            Some(document) if self.sending.side == Side::Subscribe => {
+                check::message(document, &self.sending, answer)
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn release_documents(&mut self) -> Result<(), String> {
+        self.document = None;
+        Ok(())
+    }
+
+    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+        match &self.document {
+            Some(document) => check::arguments(document, &self.sending, arguments),
+            None => Vec::new(),
+        }
+    }
+}
+
+impl AsyncapiFunction {
+    async fn perform(
+        &self,
+        clients: &Clients,
+        request: &CallRequest,
+        context: &Context<'_>,
+    ) -> Result<Data, CallError> {
         let sending = &self.sending;
         let refuse =
             |reason: String| CallError::arguments(format!("operation `{}`: {reason}", sending.id));
         if sending.side == Side::Subscribe {
             let address = awaited(sending, Value::from(&request.arguments)).map_err(refuse)?;
             let limit = clients.services.http().config().response_bytes_max;
-            let incoming = Incoming::new(&sending.server, address, request, limit);
+            let rule = request.consumes.as_deref();
+            let taking = rule.map(|rule| Taking::new(rule, sending, limit));
+            if let Some(taking) = &taking
+                && taking.is_over()?
+            {
+                return Ok(Data::array(Vec::new()));
+            }
+            let incoming = Incoming::new(&sending.server, address, request, limit, taking.as_ref());
             note(&sending.server, &incoming.address, true);
             watch::sending(|| waiting(sending, &incoming.address)).await;
             let waited = receive::receive(clients, sending, &incoming, context.auth);
-            let came = in_time(context.timeout, &incoming.what, waited).await?;
-            return read(sending, &came, &incoming.what);
+            in_time(context.timeout, &incoming.what, waited).await?;
+            let came = incoming.came().unwrap_or_default();
+            let what = incoming.what.clone();
+            drop(incoming);
+            return match taking {
+                Some(taking) => Ok(taking.into_list()),
+                None => Ok(first_fitting(&sending.messages, &came, &what)?.0),
+            };
         }
         let mut outgoing = outgoing(sending, request).map_err(refuse)?;
         let is_given = |(name, _): &(String, String)| name.eq_ignore_ascii_case(TRACEPARENT);
@@ -145,27 +215,6 @@ impl CompiledFunction for AsyncapiFunction {
         }
         let sent = send::send(clients, sending, &outgoing, context.auth);
         in_time(context.timeout, &outgoing.what, sent).await
-    }
-
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
-        match &self.document {
-            Some(document) if self.sending.side == Side::Subscribe => {
-                check::message(document, &self.sending, answer)
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    fn release_documents(&mut self) -> Result<(), String> {
-        self.document = None;
-        Ok(())
-    }
-
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
-        match &self.document {
-            Some(document) => check::arguments(document, &self.sending, arguments),
-            None => Vec::new(),
-        }
     }
 }
 
@@ -205,21 +254,4 @@ fn outgoing<'a>(sending: &Sending, request: &'a CallRequest) -> Result<Outgoing<
         key: &request.key,
         secrets: request.secrets.expose(),
     })
-}
-
-/// The first message of the operation that this payload fits.
-fn read(sending: &Sending, came: &Came, what: &str) -> Result<Data, CallError> {
-    let mut refused = None;
-    for message in &sending.messages {
-        match message.decode(&came.payload) {
-            Ok(data) => return Ok(data),
-            Err(reason) => refused = refused.or(Some(reason)),
-        }
-    }
-    let reason = refused.unwrap_or_default();
-    let message = match sending.messages.len() {
-        1 => format!("{what}: {reason}"),
-        many => format!("{what}: it fits none of the {many} messages; the first: {reason}"),
-    };
-    Err(CallError::new(CallErrorKind::Response, message))
 }

@@ -4,7 +4,8 @@
 //! our own SOCKS5 proxy (RFC 1928), which runs in this process on the loopback interface and connects only to permitted
 //! addresses.
 //!
-//! A client without TLS of its own connects to a relay of the same kind, which leads to a single server.
+//! A client over TLS, which would resolve the server's name itself, connects to a relay of the same kind without TLS. It
+//! leads to a single server, whose certificate it checks by the name.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +20,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 
 use crate::egress::Gate;
+use crate::http::tls;
+use crate::socket;
 
 /// The maximum number of connections of one client. Kafka's client has one to each broker.
 const CONNECTIONS_MAX: usize = 256;
@@ -39,11 +42,65 @@ const IPV6: u8 = 4;
 const NOT_ALLOWED: u8 = 2;
 const UNREACHABLE: u8 = 4;
 
+/// The address to which a client connects without TLS, and the relay behind it if the server has TLS. The client would
+/// resolve the server's name again, which may lead elsewhere by then.
+pub(super) async fn way_to(
+    gate: &Gate,
+    host: &str,
+    port: u16,
+    tls_start: Option<TlsStart>,
+) -> Result<(SocketAddr, Option<Gated>), String> {
+    let Some(start) = tls_start else {
+        return Ok((checked(gate, host, port).await?, None));
+    };
+    let config = Arc::new(tls().map_err(|error| error.to_string())?);
+    // Only URLs have brackets around `[::1]`.
+    let host = host.trim_matches(['[', ']']).to_owned();
+    let relay = Gated::relay(gate.clone(), (host, port), config, start);
+    let relay = relay.await.map_err(|error| error.to_string())?;
+    Ok((relay.address(), Some(relay)))
+}
+
+/// Permits nothing on this machine at a port.
+#[cfg(test)]
+pub(super) fn refusing(port: u16) -> Gate {
+    use crate::egress::Egress;
+    Gate::new(Egress::default().without([("127.0.0.1".to_owned(), port)]))
+}
+
+/// A permitted address of a server that accepts connections.
+async fn checked(gate: &Gate, host: &str, port: u16) -> Result<SocketAddr, String> {
+    let addresses = gate.addresses(host, port).await;
+    let addresses = addresses.map_err(|refused| refused.to_string())?;
+    match addresses[..] {
+        [] => Err(format!("the name `{host}` has no address")),
+        [address] => Ok(address),
+        _ => {
+            let tried = TcpStream::connect(&addresses[..]);
+            let tried = tokio::time::timeout(CONNECT_TIMEOUT, tried).await;
+            let found = tried.map_err(|_| "no connection in time".to_owned())?;
+            let found = found.and_then(|stream| stream.peer_addr());
+            found.map_err(|error| error.to_string())
+        }
+    }
+}
+
 /// Dropping it closes its connections.
 pub(super) struct Gated {
     address: SocketAddr,
     failure: Arc<Mutex<Option<String>>>,
     task: AbortHandle,
+}
+
+/// The longest greeting of a server of NATS, in bytes.
+const INFO_BYTES_MAX: usize = 64 << 10;
+
+/// When TLS begins on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TlsStart {
+    AtOnce,
+    /// After the server's first line, as in the protocol of NATS.
+    AfterInfo,
 }
 
 /// The target of incoming connections.
@@ -54,6 +111,7 @@ enum Way {
         host: String,
         port: u16,
         tls: Arc<ClientConfig>,
+        start: TlsStart,
     },
 }
 
@@ -66,11 +124,17 @@ impl Gated {
     /// Opens a relay to a server, over TLS.
     pub(super) async fn relay(
         gate: Gate,
-        host: String,
-        port: u16,
+        (host, port): (String, u16),
         tls: Arc<ClientConfig>,
+        start: TlsStart,
     ) -> io::Result<Gated> {
-        Gated::to(gate, Way::Server { host, port, tls }).await
+        let way = Way::Server {
+            host,
+            port,
+            tls,
+            start,
+        };
+        Gated::to(gate, way).await
     }
 
     async fn to(gate: Gate, way: Way) -> io::Result<Gated> {
@@ -142,8 +206,13 @@ async fn serve(
                 let other = begin(&mut stream, &gate, &failure).await?;
                 Ok(Box::new(other) as Box<dyn Stream>)
             }
-            Way::Server { host, port, tls } => {
-                let other = secured(&gate, host, *port, tls).await;
+            Way::Server {
+                host,
+                port,
+                tls,
+                start,
+            } => {
+                let other = secured(&mut stream, &gate, (host, *port), tls, *start).await;
                 other.inspect_err(|error| note_failure(&failure, error))
             }
         }
@@ -162,17 +231,53 @@ fn note_failure(failure: &Mutex<Option<String>>, reason: &dyn std::fmt::Display)
 }
 
 async fn secured(
+    client: &mut TcpStream,
     gate: &Gate,
-    host: &str,
-    port: u16,
+    (host, port): (&str, u16),
     tls: &Arc<ClientConfig>,
+    start: TlsStart,
 ) -> io::Result<Box<dyn Stream>> {
     let addresses = gate.addresses(host, port).await.map_err(io::Error::other)?;
-    let stream = TcpStream::connect(&addresses[..]).await?;
-    stream.set_nodelay(true)?;
+    if addresses.is_empty() {
+        let reason = format!("the name `{host}` has no address");
+        return Err(io::Error::other(reason));
+    }
+    let mut stream = TcpStream::connect(&addresses[..]).await?;
+    socket::watch_over(&stream)?;
+    let info = match start {
+        TlsStart::AtOnce => None,
+        TlsStart::AfterInfo => Some(read_info(&mut stream).await?),
+    };
     let name = ServerName::try_from(host.to_owned()).map_err(io::Error::other)?;
-    let secured = TlsConnector::from(Arc::clone(tls)).connect(name, stream);
-    Ok(Box::new(secured.await?))
+    let connector = TlsConnector::from(Arc::clone(tls));
+    let secured = connector.connect(name, stream).await?;
+    if let Some(info) = info {
+        client.write_all(info.as_bytes()).await?;
+    }
+    Ok(Box::new(secured))
+}
+
+/// Reads the first line of a server of NATS, and returns it for a client without TLS.
+async fn read_info(stream: &mut TcpStream) -> io::Result<String> {
+    let mut line = Vec::new();
+    while !line.ends_with(b"\n") {
+        if line.len() == INFO_BYTES_MAX {
+            return Err(io::Error::other("the server's first line is too long"));
+        }
+        line.push(stream.read_u8().await?);
+    }
+    let info = line.strip_prefix(b"INFO ".as_slice());
+    let info = info.and_then(|text| serde_json::from_slice(text).ok());
+    let Some(serde_json::Value::Object(mut info)) = info else {
+        return Err(io::Error::other("the server doesn't greet as NATS does"));
+    };
+    let has_tls = ["tls_required", "tls_available"].map(|name| info.remove(name));
+    if !has_tls.contains(&Some(serde_json::Value::Bool(true))) {
+        return Err(io::Error::other("the server has no TLS"));
+    }
+    info.remove("tls_verify");
+    let info = serde_json::Value::Object(info);
+    Ok(format!("INFO {info}\r\n"))
 }
 
 /// Reads the target address that the client asks for, and connects to it.
@@ -220,7 +325,7 @@ async fn begin(
         .write_all(&[VERSION, reply, 0, IPV4, 0, 0, 0, 0, 0, 0])
         .await?;
     let other = other.ok_or(io::ErrorKind::ConnectionRefused)?;
-    other.set_nodelay(true)?;
+    socket::watch_over(&other)?;
     stream.set_nodelay(true)?;
     Ok(other)
 }
@@ -235,7 +340,7 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
     use tokio_rustls::TlsAcceptor;
 
-    use super::Gated;
+    use super::{Gated, TlsStart, checked, read_info, refusing};
     use crate::egress::{Egress, Gate};
 
     /// A TLS server that answers each byte with the byte increased by one. Returns how a client can trust it.
@@ -279,11 +384,61 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_client_gets_the_address_that_was_checked() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let gate = Gate::new(Egress::default());
+        // The name may have an address of IPv6 too, at which nobody listens.
+        let found = checked(&gate, "localhost", port).await.unwrap();
+        assert_eq!(found, listener.local_addr().unwrap());
+        let refused = checked(&refusing(port), "localhost", port).await;
+        let refused = refused.unwrap_err();
+        assert!(
+            refused.contains("a server of this installation"),
+            "{refused}"
+        );
+        let unknown = checked(&gate, "no-such-name.invalid", port).await;
+        assert!(unknown.unwrap_err().contains("no-such-name.invalid"));
+    }
+
+    #[tokio::test]
+    async fn a_server_of_nats_greets_before_tls_begins() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let read = async |greeting: String| {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            let (mut server, _) = listener.accept().await.unwrap();
+            let greet = async {
+                // The reader may have left.
+                let _ = server.write_all(greeting.as_bytes()).await;
+                drop(server);
+            };
+            let (read, ()) = tokio::join!(read_info(&mut client), greet);
+            read.map_err(|error| error.to_string())
+        };
+        let greeting = "INFO {\"max_payload\":5,\"tls_required\":true,\"tls_verify\":true}\r\n";
+        let read_back = read(greeting.to_owned()).await;
+        assert_eq!(read_back, Ok("INFO {\"max_payload\":5}\r\n".to_owned()));
+        for (wrong, reason) in [
+            ("INFO {\"tls_required\":false}\r\n", "has no TLS"),
+            ("INFO {}\n", "has no TLS"),
+            ("+OK\r\n", "as NATS does"),
+            ("INFO []\n", "as NATS does"),
+            ("INFO {", "end of file"),
+            (&"x".repeat(100_000), "too long"),
+        ] {
+            let refused = read(wrong.to_owned()).await.unwrap_err();
+            assert!(refused.contains(reason), "{refused}");
+        }
+    }
+
+    #[tokio::test]
     async fn a_relay_connects_over_tls_to_one_permitted_server() {
         let (port, tls) = server().await;
         let relay = async |own: u16, host: &str| {
             let gate = Gate::new(Egress::default().without([("127.0.0.1".to_owned(), own)]));
-            let relay = Gated::relay(gate, host.to_owned(), port, tls.clone());
+            let server = (host.to_owned(), port);
+            let relay = Gated::relay(gate, server, tls.clone(), TlsStart::AtOnce);
             relay.await.unwrap()
         };
         let open = relay(1, "localhost").await;

@@ -1,14 +1,19 @@
-//! An awaited message.
+//! Awaited messages.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use swirl_ports::{CallRequest, Stored};
 
+use super::came::{Came, Took};
 use super::server::Server;
+use super::taking::Taking;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
-/// The source of an awaited message.
+/// The source of awaited messages.
 pub(super) struct Incoming<'a> {
     /// The message's name in errors.
     pub(super) what: String,
@@ -21,6 +26,13 @@ pub(super) struct Incoming<'a> {
     /// For protocols in which messages are acknowledged.
     pub(super) stored: &'a Stored,
     is_waiting: AtomicBool,
+    sink: Sink<'a>,
+}
+
+/// Where messages go.
+enum Sink<'a> {
+    One(Mutex<Option<Came>>),
+    Many(&'a Taking<'a>),
 }
 
 impl Incoming<'_> {
@@ -29,6 +41,7 @@ impl Incoming<'_> {
         address: String,
         request: &'a CallRequest,
         bytes_max: usize,
+        taking: Option<&'a Taking<'a>>,
     ) -> Incoming<'a> {
         let trace = request.trace.as_ref();
         Incoming {
@@ -42,6 +55,61 @@ impl Incoming<'_> {
             bytes_max,
             stored: &request.stored,
             is_waiting: AtomicBool::new(false),
+            sink: taking.map_or_else(|| Sink::One(Mutex::default()), Sink::Many),
+        }
+    }
+
+    /// Whether more than one message is taken.
+    pub(super) fn takes_many(&self) -> bool {
+        matches!(self.sink, Sink::Many(_))
+    }
+
+    /// Awaits something, but no longer than messages are taken, and this long after that.
+    pub(super) async fn until_over<T>(
+        &self,
+        grace: Duration,
+        next: impl Future<Output = T>,
+    ) -> Option<T> {
+        let ends = match &self.sink {
+            Sink::Many(taking) => taking.ends,
+            Sink::One(_) => None,
+        };
+        let next = std::pin::pin!(next);
+        match ends {
+            Some(ends) => tokio::time::timeout_at(ends + grace, next).await.ok(),
+            None => Some(next.await),
+        }
+    }
+
+    /// Awaits the next message; `None`: no more are taken.
+    pub(super) async fn next<T>(&self, next: impl Future<Output = T>) -> Option<T> {
+        self.until_over(Duration::ZERO, next).await
+    }
+
+    /// # Errors
+    /// It is too large, or the subscription fails.
+    pub(super) fn take(&self, came: Came) -> Result<Took, CallError> {
+        let (size, limit) = (came.payload.len(), self.bytes_max);
+        if size > limit {
+            let what = &self.what;
+            let message =
+                format!("{what}: the payload has {size} bytes; at most {limit} are taken");
+            return Err(CallError::new(CallErrorKind::Limit, message));
+        }
+        match &self.sink {
+            Sink::Many(taking) => taking.take(&came, &self.what),
+            Sink::One(found) => {
+                *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
+                Ok(Took::Last)
+            }
+        }
+    }
+
+    /// The one message that was awaited.
+    pub(super) fn came(&self) -> Option<Came> {
+        match &self.sink {
+            Sink::One(found) => found.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            Sink::Many(_) => None,
         }
     }
 
@@ -60,19 +128,5 @@ impl Incoming<'_> {
             CallErrorKind::Connection,
             format!("{}: {reason}", self.what),
         )
-    }
-}
-
-/// A received message.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Came {
-    pub(super) payload: Vec<u8>,
-}
-
-impl Came {
-    pub(super) fn of(payload: &[u8]) -> Came {
-        Came {
-            payload: payload.to_vec(),
-        }
     }
 }

@@ -15,9 +15,10 @@ use rskafka::client::partition::{Compression, OffsetAt, PartitionClient, Unknown
 use rskafka::client::{Client, ClientBuilder, Credentials, SaslConfig};
 use rskafka::record::Record;
 
+use super::came::{Came, Took};
 use super::compile::Sending;
 use super::gated::Gated;
-use super::incoming::{Came, Incoming};
+use super::incoming::Incoming;
 use super::kept::Kept;
 use super::mqtt::basic;
 use super::outgoing::Outgoing;
@@ -82,7 +83,7 @@ impl Kafka {
             tls,
             login: basic(auth, "Kafka", what)?,
         };
-        // The client reconnects by itself.
+        // The client reconnects by itself, and its way to the network detects silence.
         let is_alive = |_| async { true };
         self.kept
             .get(&key, is_alive, connect(&key, gate, what))
@@ -142,7 +143,7 @@ impl Kafka {
         auth: Option<&Auth>,
         tls: bool,
         gate: &Gate,
-    ) -> Result<Came, CallError> {
+    ) -> Result<(), CallError> {
         let what = &incoming.what;
         let cluster = self.cluster(sending, auth, tls, gate, what).await?;
         let name = sending.bindings.topic.as_ref();
@@ -160,12 +161,20 @@ impl Kafka {
         let wait_ms = (ROUND_MS / topic.partitions.len()).max(10) as i32;
         loop {
             for (partition, offset) in topic.partitions.iter().zip(&mut offsets) {
-                match partition.fetch_records(*offset, 1..bytes, wait_ms).await {
+                let fetched = partition.fetch_records(*offset, 1..bytes, wait_ms);
+                let Some(fetched) = incoming.next(fetched).await else {
+                    return Ok(());
+                };
+                match fetched {
                     Ok((records, _)) => {
-                        let found = records.into_iter().find(|found| found.offset >= *offset);
-                        if let Some(found) = found {
-                            let payload = found.record.value.unwrap_or_default();
-                            return Ok(Came { payload });
+                        for found in records {
+                            if found.offset < *offset {
+                                continue;
+                            }
+                            *offset = found.offset + 1;
+                            if incoming.take(read_record(found.record))? == Took::Last {
+                                return Ok(());
+                            }
                         }
                     }
                     Err(error) => {
@@ -179,6 +188,16 @@ impl Kafka {
                 }
             }
         }
+    }
+}
+
+fn read_record(record: Record) -> Came {
+    let headers = record.headers.into_iter();
+    let text = |value: Vec<u8>| String::from_utf8_lossy(&value).into_owned();
+    Came {
+        payload: record.value.unwrap_or_default(),
+        headers: headers.map(|(name, value)| (name, text(value))).collect(),
+        correlation: None,
     }
 }
 

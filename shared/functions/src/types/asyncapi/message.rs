@@ -8,9 +8,11 @@ use swirl_expr::{JsonSchema, Limits, SchemaError};
 use swirl_model::Data;
 
 use super::bundle::POINTER;
+use super::came::Came;
 use super::document::Document;
 use crate::types::rest::media::body_kind;
 use crate::types::rest::{BodyKind, Node};
+use crate::{CallError, CallErrorKind};
 
 #[derive(Debug)]
 pub(super) struct Message {
@@ -25,6 +27,54 @@ pub(super) struct Message {
     pub(super) has_key: bool,
     /// The schema's JSON pointer in the document.
     pub(super) payload_at: Option<String>,
+    /// Where its correlation id is.
+    correlation: Option<Location>,
+}
+
+/// A runtime expression of AsyncAPI: a JSON pointer in the headers or the payload.
+#[derive(Debug)]
+struct Location {
+    in_headers: bool,
+    pointer: String,
+}
+
+impl Location {
+    fn parse(text: &str) -> Option<Location> {
+        let (part, pointer) = text.strip_prefix("$message.")?.split_once('#')?;
+        let in_headers = match part {
+            "header" => true,
+            "payload" => false,
+            _ => return None,
+        };
+        Some(Location {
+            in_headers,
+            pointer: pointer.to_owned(),
+        })
+    }
+}
+
+/// The payload of a received message as the first of these that it fits, and that message.
+///
+/// # Errors
+/// It fits none.
+pub(super) fn first_fitting<'m>(
+    messages: &'m [Message],
+    came: &Came,
+    what: &str,
+) -> Result<(Data, &'m Message), CallError> {
+    let mut refused = None;
+    for message in messages {
+        match message.decode(&came.payload) {
+            Ok(data) => return Ok((data, message)),
+            Err(reason) => refused = refused.or(Some(reason)),
+        }
+    }
+    let reason = refused.unwrap_or_default();
+    let message = match messages.len() {
+        1 => format!("{what}: {reason}"),
+        many => format!("{what}: it fits none of the {many} messages; the first: {reason}"),
+    };
+    Err(CallError::new(CallErrorKind::Response, message))
 }
 
 impl Message {
@@ -40,6 +90,7 @@ impl Message {
             properties: Vec::new(),
             has_key: false,
             payload_at: None,
+            correlation: None,
         })
     }
 
@@ -65,7 +116,15 @@ impl Message {
             Some(all) => document.member(all, "kafka")?,
             None => None,
         };
+        let correlation = match document.trait_member(node, "correlationId")? {
+            Some(found) => document
+                .resolve(found)?
+                .text("location")
+                .and_then(Location::parse),
+            None => None,
+        };
         Ok(Message {
+            correlation,
             has_key: kafka.is_some_and(|kafka| kafka.get("key").is_some()),
             name: node.text("name").unwrap_or(name).to_owned(),
             kind: kind(&content_type, &node.at)?,
@@ -113,20 +172,35 @@ impl Message {
         ))
     }
 
+    /// The correlation id of a received message, if it is where the document says.
+    pub(super) fn correlation(&self, payload: &Data, headers: &Data) -> Option<Data> {
+        let location = self.correlation.as_ref()?;
+        let within = if location.in_headers {
+            headers
+        } else {
+            payload
+        };
+        let within = Value::from(within);
+        let found = within.pointer(&location.pointer)?;
+        let found = Data::from(found.clone());
+        (!found.is_null()).then(|| Data::string(found.to_text()))
+    }
+
     /// Decodes a received payload.
     ///
     /// # Errors
     /// It doesn't match its content type or its schema. The error doesn't show values.
     pub(super) fn decode(&self, payload: &[u8]) -> Result<Data, String> {
         let content_type = &self.content_type;
+        let text = || {
+            swirl_content::text(payload, Some(content_type))
+                .map_err(|error| format!("the payload cannot be read: {error}"))
+        };
         let data = match self.kind {
             BodyKind::Json if payload.is_empty() => Data::NULL,
-            BodyKind::Json => Data::parse(payload)
+            BodyKind::Json => Data::parse(text()?.as_bytes())
                 .map_err(|_| format!("the payload isn't the JSON that `{content_type}` says"))?,
-            BodyKind::Text => {
-                let text = String::from_utf8(payload.to_vec());
-                Data::string(text.map_err(|_| "the payload isn't a text in UTF-8".to_owned())?)
-            }
+            BodyKind::Text => Data::string(text()?.as_ref()),
             _ => Data::string(STANDARD.encode(payload)),
         };
         self.check_part("payload", self.payload.as_ref(), &Value::from(&data))?;
@@ -140,7 +214,9 @@ impl Message {
             (BodyKind::Binary, Value::String(text)) => STANDARD
                 .decode(text)
                 .map_err(|_| format!("a payload of `{}` must be base64", self.content_type)),
-            (BodyKind::Text, Value::String(text)) => Ok(text.clone().into_bytes()),
+            (BodyKind::Text, Value::String(text)) => {
+                swirl_content::encode(text, &self.content_type).map_err(|error| error.to_string())
+            }
             (BodyKind::Text, Value::Number(_) | Value::Bool(_)) => {
                 Ok(payload.to_string().into_bytes())
             }
@@ -215,6 +291,23 @@ pub(super) struct Parts {
 }
 
 impl Parts {
+    /// Those of a task.
+    pub(super) fn of_task(mut arguments: Value) -> Result<Parts, String> {
+        let mut own = |name: &str| arguments.get_mut(name).map(Value::take);
+        let payload = own("payload").unwrap_or_default();
+        let headers = match own("headers").unwrap_or_default() {
+            Value::Null => json!({}),
+            headers @ Value::Object(_) => headers,
+            _ => return Err("`headers` must be an object".to_owned()),
+        };
+        Ok(Parts {
+            parameters: Map::new(),
+            payload,
+            headers,
+            key: None,
+        })
+    }
+
     pub(super) fn of<'a>(
         arguments: Value,
         messages: &[Message],

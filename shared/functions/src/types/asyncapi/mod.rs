@@ -33,6 +33,7 @@ mod arguments;
 mod bindings;
 mod brokers;
 mod bundle;
+mod came;
 mod check;
 mod compile;
 mod document;
@@ -50,6 +51,7 @@ mod receive;
 mod redis;
 mod send;
 mod server;
+mod taking;
 mod ws;
 
 pub(crate) use brokers::{Asking, Brokers};

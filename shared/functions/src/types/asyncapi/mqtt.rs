@@ -5,7 +5,7 @@
 //! 2), or when it has been written (0).
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::FutureExt as _;
@@ -13,14 +13,16 @@ use rumqttc::v5::mqttbytes::QoS as QoS5;
 use rumqttc::v5::mqttbytes::v5::{
     Packet as Packet5, PubAckReason, PubRecReason, PublishProperties,
 };
-use rumqttc::{Outgoing as Written, Packet, QoS, TlsConfiguration, Transport, v5};
+use rumqttc::{Outgoing as Written, Packet, QoS, v5};
 use tokio::sync::Semaphore;
 
 use super::compile::Sending;
+use super::gated::{Gated, TlsStart, way_to};
+use super::kept;
 use super::outgoing::Outgoing;
 use super::server::{MqttVersion, Server};
 use crate::auth::{Auth, Secret};
-use crate::http::tls;
+use crate::egress::Gate;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
@@ -34,7 +36,7 @@ const IDLE_MAX: usize = 64;
 const IDLE: Duration = Duration::from_secs(15);
 
 /// The broker closes a connection after a silence of one and a half times this.
-const KEEP_ALIVE: Duration = Duration::from_secs(30);
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
 /// The limit for connecting, in seconds.
 const CONNECT_TIMEOUT_S: u64 = 5;
@@ -73,7 +75,14 @@ pub(super) struct Key {
 }
 
 /// A connection, which is made when it is first used.
-pub(super) enum Session {
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) link: Link,
+    /// For a connection over TLS.
+    relay: Option<Gated>,
+}
+
+pub(super) enum Link {
     V4(rumqttc::AsyncClient, Box<rumqttc::EventLoop>),
     V5(v5::AsyncClient, Box<v5::EventLoop>),
 }
@@ -86,6 +95,7 @@ impl Mqtt {
         auth: Option<&Auth>,
         tls: bool,
         version: MqttVersion,
+        gate: &Gate,
     ) -> Result<(), CallError> {
         let what = &outgoing.what;
         let is_asked = |(name, _): &(String, String)| name != TRACEPARENT;
@@ -96,16 +106,22 @@ impl Mqtt {
         let key = Key::of(&sending.server, auth, tls, version, what)?;
         // The semaphore is never closed, and if it were, continuing would do no harm.
         let _place = self.places.acquire().await.ok();
-        // The broker may have closed the connection meanwhile. No message is ever repeated here.
-        let mut kept = self.take(&key);
+        // The broker may have closed the connection meanwhile.
+        let mut kept = self.take(&key).filter(|_| kept::may_reuse());
         if let Some(session) = &mut kept
             && !session.is_alive().await
         {
             kept = None;
         }
         let mut session = match kept {
-            Some(session) => session,
-            None => open(&key, ANSWER_BYTES_MAX).map_err(|failure| failure.error(what))?,
+            Some(session) => {
+                kept::reused();
+                session
+            }
+            None => {
+                let session = open(&key, ANSWER_BYTES_MAX, gate).await;
+                session.map_err(|failure| failure.error(what))?
+            }
         };
         let sent = session.publish(sending, outgoing).await;
         sent.map_err(|failure| failure.error(what))?;
@@ -175,22 +191,19 @@ impl Failure {
 }
 
 /// `bytes_max`: the largest packet that the broker may send.
-pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
+pub(super) async fn open(key: &Key, bytes_max: usize, gate: &Gate) -> Result<Session, Failure> {
+    let broken = |reason: String| Failure(CallErrorKind::Connection, reason);
     // The broker disconnects a client when another one with the same id connects.
     let id = format!("swirl{:016x}", RandomState::new().build_hasher().finish());
-    let transport = if key.tls {
-        let config =
-            tls().map_err(|error| Failure(CallErrorKind::Connection, error.to_string()))?;
-        Transport::tls_with_config(TlsConfiguration::Rustls(Arc::new(config)))
-    } else {
-        Transport::Tcp
-    };
-    Ok(match key.version {
+    let start = key.tls.then_some(TlsStart::AtOnce);
+    let way = way_to(gate, &key.host, key.port, start).await;
+    let (address, relay) = way.map_err(broken)?;
+    let (host, port) = (address.ip().to_string(), address.port());
+    let link = match key.version {
         MqttVersion::V4 => {
-            let mut options = rumqttc::MqttOptions::new(id, &key.host, key.port);
+            let mut options = rumqttc::MqttOptions::new(id, &host, port);
             options
                 .set_keep_alive(KEEP_ALIVE)
-                .set_transport(transport)
                 .set_max_packet_size(bytes_max, PACKET_BYTES_MAX);
             if let Some((user, password)) = &key.login {
                 options.set_credentials(user, password.expose());
@@ -199,22 +212,22 @@ pub(super) fn open(key: &Key, bytes_max: usize) -> Result<Session, Failure> {
             events
                 .network_options
                 .set_connection_timeout(CONNECT_TIMEOUT_S);
-            Session::V4(client, Box::new(events))
+            Link::V4(client, Box::new(events))
         }
         MqttVersion::V5 => {
-            let mut options = v5::MqttOptions::new(id, &key.host, key.port);
+            let mut options = v5::MqttOptions::new(id, &host, port);
             options
                 .set_keep_alive(KEEP_ALIVE)
-                .set_transport(transport)
                 .set_connection_timeout(CONNECT_TIMEOUT_S)
                 .set_max_packet_size(Some(bytes_max.min(PACKET_BYTES_MAX) as u32));
             if let Some((user, password)) = &key.login {
                 options.set_credentials(user, password.expose());
             }
             let (client, events) = v5::AsyncClient::new(options, 4);
-            Session::V5(client, Box::new(events))
+            Link::V5(client, Box::new(events))
         }
-    })
+    };
+    Ok(Session { link, relay })
 }
 
 impl Session {
@@ -223,9 +236,9 @@ impl Session {
         // So that events which have arrived become visible.
         tokio::task::yield_now().await;
         for _ in 0..EVENTS_MAX {
-            let ended = match self {
-                Session::V4(_, events) => events.poll().now_or_never().map(|it| it.is_err()),
-                Session::V5(_, events) => events.poll().now_or_never().map(|it| it.is_err()),
+            let ended = match &mut self.link {
+                Link::V4(_, events) => events.poll().now_or_never().map(|it| it.is_err()),
+                Link::V5(_, events) => events.poll().now_or_never().map(|it| it.is_err()),
             };
             match ended {
                 None => return true,
@@ -237,9 +250,18 @@ impl Session {
     }
 
     async fn publish(&mut self, sending: &Sending, outgoing: &Outgoing<'_>) -> Result<(), Failure> {
-        match self {
-            Session::V4(client, events) => publish_4(client, events, sending, outgoing).await,
-            Session::V5(client, events) => publish_5(client, events, sending, outgoing).await,
+        let published = match &mut self.link {
+            Link::V4(client, events) => publish_4(client, events, sending, outgoing).await,
+            Link::V5(client, events) => publish_5(client, events, sending, outgoing).await,
+        };
+        published.map_err(|failure| self.because(failure))
+    }
+
+    /// If the relay could not be used, the client doesn't know why.
+    pub(super) fn because(&self, failure: Failure) -> Failure {
+        match self.relay.as_ref().and_then(Gated::failed) {
+            Some(reason) => Failure(CallErrorKind::Connection, reason),
+            None => failure,
         }
     }
 }
@@ -343,11 +365,38 @@ pub(super) fn refused(reason: &str) -> Failure {
     Failure(kind, format!("the broker refused it: {reason}"))
 }
 
-impl std::fmt::Debug for Session {
+impl std::fmt::Debug for Link {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Session::V4(..) => "MQTT 3.1.1",
-            Session::V5(..) => "MQTT 5",
+            Link::V4(..) => "MQTT 3.1.1",
+            Link::V5(..) => "MQTT 5",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gated::refusing;
+    use super::*;
+
+    #[tokio::test]
+    async fn over_tls_only_permitted_addresses_are_reached() {
+        let key = Key {
+            host: "localhost".to_owned(),
+            port: 1,
+            tls: true,
+            version: MqttVersion::V5,
+            login: None,
+        };
+        let mut session = open(&key, 1_024, &refusing(1)).await.ok().unwrap();
+        let Link::V5(_, events) = &mut session.link else {
+            panic!("{session:?}");
+        };
+        let failure = failure_5(&events.poll().await.unwrap_err());
+        let refused = session.because(failure).1;
+        assert!(
+            refused.contains("a server of this installation"),
+            "{refused}"
+        );
     }
 }

@@ -4,6 +4,7 @@
 //! send another message to our own inbox and wait for it. If the server refuses one of them, it reports that on the
 //! connection.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::client::RequestErrorKind;
@@ -13,16 +14,21 @@ use futures::StreamExt as _;
 use swirl_model::Data;
 use tokio::sync::broadcast;
 
+use super::came::{Came, Took};
 use super::compile::Sending;
-use super::incoming::{Came, Incoming};
+use super::gated::{Gated, TlsStart, way_to};
+use super::incoming::Incoming;
 use super::kept::Kept;
 use super::outgoing::Outgoing;
 use crate::auth::{Auth, Hints, Secret, Tokens};
-use crate::http::tls;
+use crate::egress::Gate;
 use crate::{CallError, CallErrorKind};
 
 /// The limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection without an answer to two pings is broken.
+const PING: Duration = Duration::from_secs(10);
 
 /// The header by which a server drops duplicates in a stream.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
@@ -34,7 +40,7 @@ pub(super) struct Nats {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
-    server: String,
+    server: (String, u16),
     tls: bool,
     login: Login,
 }
@@ -50,12 +56,16 @@ enum Login {
 struct Connection {
     client: Client,
     news: broadcast::Sender<News>,
+    /// For a connection over TLS.
+    _relay: Option<Arc<Gated>>,
 }
 
 #[derive(Debug, Clone)]
 enum News {
     /// Messages that were sent before may have been lost.
     Disconnected,
+    /// A subscription on the connection was too slow.
+    Lost,
     /// The server's error message.
     Refused(String),
 }
@@ -68,13 +78,16 @@ impl Nats {
         auth: Option<&Auth>,
         tls: bool,
         tokens: &Tokens,
+        gate: &Gate,
     ) -> Result<Data, CallError> {
-        let server = format!("{}:{}", sending.server.host(), sending.server.port());
+        let server = (sending.server.host(), sending.server.port());
         if sending.reply {
-            return self.ask(server, tls, outgoing, auth, tokens).await;
+            return self.ask(server, tls, outgoing, auth, tokens, gate).await;
         }
         let what = &outgoing.what;
-        let connection = self.logged_in(server, tls, what, auth, tokens).await?;
+        let connection = self
+            .logged_in(server, tls, what, auth, tokens, gate)
+            .await?;
         let payload = outgoing.payload.clone().into();
         connection
             .publish(outgoing, headers(outgoing)?, payload)
@@ -85,14 +98,17 @@ impl Nats {
     /// Sends a request, and returns the reply.
     pub(super) async fn ask(
         &self,
-        server: String,
+        server: (String, u16),
         tls: bool,
         outgoing: &Outgoing<'_>,
         auth: Option<&Auth>,
         tokens: &Tokens,
+        gate: &Gate,
     ) -> Result<Data, CallError> {
         let what = &outgoing.what;
-        let connection = self.logged_in(server, tls, what, auth, tokens).await?;
+        let connection = self
+            .logged_in(server, tls, what, auth, tokens, gate)
+            .await?;
         let request = Request::new()
             .headers(headers(outgoing)?)
             .payload(outgoing.payload.clone().into())
@@ -100,7 +116,7 @@ impl Nats {
         connection.ask(outgoing, request).await
     }
 
-    /// Waits for a message.
+    /// Takes messages until no more are needed.
     pub(super) async fn receive(
         &self,
         sending: &Sending,
@@ -108,10 +124,13 @@ impl Nats {
         auth: Option<&Auth>,
         tls: bool,
         tokens: &Tokens,
-    ) -> Result<Came, CallError> {
+        gate: &Gate,
+    ) -> Result<(), CallError> {
         let what = &incoming.what;
-        let server = format!("{}:{}", sending.server.host(), sending.server.port());
-        let connection = self.logged_in(server, tls, what, auth, tokens).await?;
+        let server = (sending.server.host(), sending.server.port());
+        let connection = self
+            .logged_in(server, tls, what, auth, tokens, gate)
+            .await?;
         let client = &connection.client;
         let mut news = connection.news.subscribe();
         let address = incoming.address.clone();
@@ -125,31 +144,45 @@ impl Nats {
         flushed.map_err(|error| incoming.broken(&error.to_string()))?;
         incoming.is_waiting();
         loop {
-            tokio::select! {
-                came = messages.next() => {
-                    let came = came.ok_or_else(|| incoming.broken("the connection broke"))?;
-                    return Ok(Came::of(&came.payload));
+            let next = async {
+                tokio::select! {
+                    came = messages.next() => Ok(came),
+                    said = news.recv() => Err(said),
                 }
-                said = news.recv() => match said {
-                    Ok(News::Disconnected) => return Err(incoming.broken("the connection broke")),
-                    Ok(News::Refused(error)) => {
-                        if names(&error, &incoming.address, "") == Some(true) {
-                            return Err(refused(what, &error));
-                        }
+            };
+            match incoming.next(next).await {
+                None => return Ok(()),
+                Some(Ok(came)) => {
+                    let came = came.ok_or_else(|| incoming.broken("the connection broke"))?;
+                    if incoming.take(read_message(&came))? == Took::Last {
+                        return Ok(());
                     }
-                    Err(_) => {}
-                },
+                }
+                Some(Err(Ok(News::Disconnected))) => {
+                    return Err(incoming.broken("the connection broke"));
+                }
+                Some(Err(Ok(News::Refused(error)))) => {
+                    if names(&error, &incoming.address, "") == Some(true) {
+                        return Err(refused(what, &error));
+                    }
+                }
+                Some(Err(Ok(News::Lost))) if incoming.takes_many() => {
+                    let reason = format!("{what}: messages are lost, because they come too fast");
+                    return Err(CallError::new(CallErrorKind::Failed, reason));
+                }
+                Some(Err(_)) => {}
             }
         }
     }
 
     async fn logged_in(
         &self,
-        server: String,
+        server: (String, u16),
         tls: bool,
         what: &str,
         auth: Option<&Auth>,
         tokens: &Tokens,
+        gate: &Gate,
     ) -> Result<Connection, CallError> {
         let login = match auth {
             None => Login::None,
@@ -157,37 +190,54 @@ impl Nats {
                 Login::Password(username.clone(), password.clone())
             }
             Some(Auth::Bearer { token }) => Login::Token(token.clone()),
+            Some(Auth::Digest { .. }) => {
+                let message = format!("{what}: NATS takes no auth of scheme `digest`");
+                return Err(CallError::new(CallErrorKind::Auth, message));
+            }
             Some(Auth::OAuth2(oauth2)) => {
                 Login::Token(tokens.token(oauth2, &Hints::default(), None).await?)
             }
         };
         let key = Key { server, tls, login };
-        self.connection(&key, what).await
+        self.connection(&key, what, gate).await
     }
 
-    async fn connection(&self, key: &Key, what: &str) -> Result<Connection, CallError> {
+    async fn connection(
+        &self,
+        key: &Key,
+        what: &str,
+        gate: &Gate,
+    ) -> Result<Connection, CallError> {
         // The client would reconnect by itself with growing delays, but this call needs the connection now.
         let is_alive =
             |kept: Connection| async move { kept.client.connection_state() == State::Connected };
-        let connected = self.kept.get(key, is_alive, connect(key)).await;
+        let connected = self.kept.get(key, is_alive, connect(key, gate)).await;
         connected.map_err(|(kind, reason)| {
             CallError::new(kind, format!("{what}: no connection: {reason}"))
         })
     }
 }
 
-async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
+async fn connect(key: &Key, gate: &Gate) -> Result<Connection, (CallErrorKind, String)> {
+    let (host, port) = &key.server;
+    let start = key.tls.then_some(TlsStart::AfterInfo);
+    let way = way_to(gate, host, *port, start).await;
+    let (address, relay) = way.map_err(|reason| (CallErrorKind::Connection, reason))?;
     let (news, _) = broadcast::channel(16);
     let sender = news.clone();
     let mut options = ConnectOptions::new()
         .connection_timeout(CONNECT_TIMEOUT)
-        .subscription_capacity(16)
+        .ping_interval(PING)
+        // Only the address that was checked.
+        .ignore_discovered_servers()
+        .subscription_capacity(256)
         .client_capacity(1024)
         .event_callback(move |event| {
             let sender = sender.clone();
             async move {
                 let news = match event {
                     Event::Disconnected => News::Disconnected,
+                    Event::SlowConsumer(_) => News::Lost,
                     Event::ServerError(error) => News::Refused(error.to_string()),
                     _ => return,
                 };
@@ -202,20 +252,26 @@ async fn connect(key: &Key) -> Result<Connection, (CallErrorKind, String)> {
         }
         Login::Token(token) => options.token(token.expose().to_owned()),
     };
-    if key.tls {
-        let config = tls().map_err(|error| (CallErrorKind::Connection, error.to_string()))?;
-        options = options.require_tls(true).tls_client_config(config);
-    }
-    let client = options.connect(&key.server).await.map_err(|error| {
-        let kind = match error.kind() {
-            ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
-                CallErrorKind::Auth
+    let client = options
+        .connect(address.to_string())
+        .await
+        .map_err(|error| {
+            if let Some(reason) = relay.as_ref().and_then(Gated::failed) {
+                return (CallErrorKind::Connection, reason);
             }
-            _ => CallErrorKind::Connection,
-        };
-        (kind, error.to_string())
-    })?;
-    Ok(Connection { client, news })
+            let kind = match error.kind() {
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => {
+                    CallErrorKind::Auth
+                }
+                _ => CallErrorKind::Connection,
+            };
+            (kind, error.to_string())
+        })?;
+    Ok(Connection {
+        client,
+        news,
+        _relay: relay.map(Arc::new),
+    })
 }
 
 impl Connection {
@@ -237,7 +293,7 @@ impl Connection {
                             return Err(refused(&outgoing.what, &error));
                         }
                     }
-                    Err(_) => {}
+                    Ok(News::Lost) | Err(_) => {}
                 },
             }
         }
@@ -280,7 +336,7 @@ impl Connection {
                         Some(false) => return Ok(()),
                         None => {}
                     },
-                    Err(_) => {}
+                    Ok(News::Lost) | Err(_) => {}
                 },
                 came = echo.next() => match came {
                     Some(_) => return Ok(()),
@@ -331,6 +387,18 @@ fn headers(outgoing: &Outgoing<'_>) -> Result<HeaderMap, CallError> {
     Ok(map)
 }
 
+fn read_message(message: &async_nats::Message) -> Came {
+    let named = message.headers.iter().flat_map(|headers| headers.iter());
+    let texts = named.flat_map(|(name, values)| {
+        let values = values.iter();
+        values.map(|value| (name.to_string(), value.as_str().to_owned()))
+    });
+    Came {
+        headers: texts.collect(),
+        ..Came::of(&message.payload)
+    }
+}
+
 fn read(payload: &[u8]) -> Data {
     if payload.is_empty() {
         return Data::NULL;
@@ -347,4 +415,24 @@ fn failed(outgoing: &Outgoing<'_>, kind: RequestErrorKind, reason: &str) -> Call
         RequestErrorKind::NoResponders | RequestErrorKind::Other => CallErrorKind::Connection,
     };
     CallError::new(kind, format!("{}: {reason}", outgoing.what))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gated::refusing;
+    use super::*;
+
+    #[tokio::test]
+    async fn over_tls_only_permitted_addresses_are_reached() {
+        let key = Key {
+            server: ("localhost".to_owned(), 1),
+            tls: true,
+            login: Login::None,
+        };
+        let (_, refused) = connect(&key, &refusing(1)).await.unwrap_err();
+        assert!(
+            refused.contains("a server of this installation"),
+            "{refused}"
+        );
+    }
 }

@@ -1,4 +1,4 @@
-//! Waits for one message, over the protocol of its server.
+//! Waits for a message, or takes several, over the protocol of its server.
 //!
 //! A wait is not recorded: if a worker dies while it waits, or before the message is recorded, another worker waits
 //! again. Messages that the broker sent meanwhile are lost, unless the broker itself keeps them.
@@ -6,9 +6,9 @@
 use std::time::{Duration, Instant};
 
 use super::compile::Sending;
-use super::incoming::{Came, Incoming};
+use super::incoming::Incoming;
 use super::server::Protocol;
-use super::{mqtt_wait, ws};
+use super::{kept, mqtt_wait, ws};
 use crate::auth::Auth;
 use crate::types::Clients;
 use crate::{CallError, CallErrorKind};
@@ -17,7 +17,10 @@ use crate::{CallError, CallErrorKind};
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
 
-/// Waits without a time limit of its own.
+/// A subscription whose time is over ends by itself, unless something hangs this long.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Waits without a time limit of its own, until the message has come or no more are taken.
 ///
 /// # Errors
 /// The broker cannot be reached, or doesn't permit the wait. A connection that breaks later isn't an error.
@@ -26,7 +29,23 @@ pub(super) async fn receive(
     sending: &Sending,
     incoming: &Incoming<'_>,
     auth: Option<&Auth>,
-) -> Result<Came, CallError> {
+) -> Result<(), CallError> {
+    // The future of all protocols together is large.
+    let all = Box::pin(all(clients, sending, incoming, auth));
+    let over = || match incoming.has_begun() {
+        true => Ok(()),
+        false => Err(incoming.broken("it could not subscribe in time")),
+    };
+    let done = incoming.until_over(GRACE, all).await;
+    done.unwrap_or_else(over)
+}
+
+async fn all(
+    clients: &Clients,
+    sending: &Sending,
+    incoming: &Incoming<'_>,
+    auth: Option<&Auth>,
+) -> Result<(), CallError> {
     // The semaphore is never closed, and if it were, continuing would do no harm.
     let _place = clients.brokers.waits.0.acquire().await.ok();
     let mut pause = PAUSE_MIN;
@@ -34,8 +53,8 @@ pub(super) async fn receive(
         let begun = Instant::now();
         let gate = clients.services.http().gate();
         sending.server.allowed(gate, &incoming.what).await?;
-        let error = match once(clients, sending, incoming, auth).await {
-            Ok(came) => return within(incoming, came),
+        let error = match kept::renewing(|| once(clients, sending, incoming, auth)).await {
+            Ok(()) => return Ok(()),
             Err(error) => error,
         };
         if !incoming.has_begun() || error.kind != CallErrorKind::Connection {
@@ -50,22 +69,12 @@ pub(super) async fn receive(
     }
 }
 
-fn within(incoming: &Incoming<'_>, came: Came) -> Result<Came, CallError> {
-    let (size, limit) = (came.payload.len(), incoming.bytes_max);
-    if size <= limit {
-        return Ok(came);
-    }
-    let what = &incoming.what;
-    let message = format!("{what}: the payload has {size} bytes; at most {limit} are taken");
-    Err(CallError::new(CallErrorKind::Limit, message))
-}
-
 async fn once(
     clients: &Clients,
     sending: &Sending,
     incoming: &Incoming<'_>,
     auth: Option<&Auth>,
-) -> Result<Came, CallError> {
+) -> Result<(), CallError> {
     let brokers = &clients.brokers;
     let gate = clients.services.http().gate();
     match sending.server.protocol {
@@ -85,14 +94,20 @@ async fn once(
             kafka.receive(sending, incoming, auth, tls, gate).await
         }
         Protocol::Mqtt { tls, version } => {
-            mqtt_wait::receive(sending, incoming, auth, tls, version).await
+            mqtt_wait::receive(sending, incoming, auth, tls, version, gate).await
         }
         Protocol::Nats { tls } => {
             let tokens = clients.services.tokens();
             let nats = &brokers.nats;
-            nats.receive(sending, incoming, auth, tls, tokens).await
+            nats.receive(sending, incoming, auth, tls, tokens, gate)
+                .await
         }
-        Protocol::Redis { tls } => brokers.redis.receive(sending, incoming, auth, tls).await,
+        Protocol::Redis { tls } => {
+            brokers
+                .redis
+                .receive(sending, incoming, auth, tls, gate)
+                .await
+        }
         Protocol::Ws => ws::receive(clients, sending, incoming, auth).await,
     }
 }

@@ -3,6 +3,7 @@
 //! Redis doesn't keep messages: only clients that are subscribed when a message is sent receive it. Messages can have
 //! neither headers nor the idempotency key.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -10,13 +11,16 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ErrorKind, RedisError};
 use url::Url;
 
+use super::came::{Came, Took};
 use super::compile::Sending;
-use super::incoming::{Came, Incoming};
+use super::gated::{Gated, TlsStart, way_to};
+use super::incoming::Incoming;
 use super::kept::Kept;
 use super::mqtt::basic;
 use super::outgoing::Outgoing;
 use super::server::Server;
 use crate::auth::{Auth, Secret};
+use crate::egress::Gate;
 use crate::types::service::TRACEPARENT;
 use crate::{CallError, CallErrorKind};
 
@@ -24,14 +28,22 @@ use crate::{CallError, CallErrorKind};
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit for the server's answer to a command.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A silent wait checks at this interval whether the server is still there.
 const PING: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Default)]
 pub(super) struct Redis {
-    kept: Kept<Key, MultiplexedConnection>,
+    kept: Kept<Key, Link>,
+}
+
+/// A connection with everything that it needs.
+#[derive(Clone)]
+struct Link {
+    connection: MultiplexedConnection,
+    /// For a connection over TLS.
+    _relay: Option<Arc<Gated>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -52,17 +64,11 @@ impl Key {
         })
     }
 
-    fn client(&self) -> Result<Client, RedisError> {
-        if self.tls {
-            // The process may have a default provider already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-        }
-        let scheme = if self.tls { "rediss" } else { "redis" };
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
-        };
-        let mut url = Url::parse(&format!("{scheme}://{host}:{}", self.port)).map_err(|_| {
+    async fn client(&self, gate: &Gate) -> Result<(Client, Option<Arc<Gated>>), RedisError> {
+        let start = self.tls.then_some(TlsStart::AtOnce);
+        let way = way_to(gate, &self.host, self.port, start).await;
+        let (address, relay) = way.map_err(std::io::Error::other)?;
+        let mut url = Url::parse(&format!("redis://{address}")).map_err(|_| {
             (
                 ErrorKind::InvalidClientConfig,
                 "the address is not a valid URL",
@@ -73,17 +79,20 @@ impl Key {
             let _ = url.set_username(user);
             let _ = url.set_password(Some(password.expose()));
         }
-        Client::open(url)
+        Ok((Client::open(url)?, relay.map(Arc::new)))
     }
 
-    async fn connect(&self) -> Result<MultiplexedConnection, RedisError> {
+    async fn connect(&self, gate: &Gate) -> Result<Link, RedisError> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(ANSWER_TIMEOUT));
-        let client = self.client()?;
-        client
-            .get_multiplexed_async_connection_with_config(&config)
-            .await
+        let (client, relay) = self.client(gate).await?;
+        let connection = client.get_multiplexed_async_connection_with_config(&config);
+        let connection = connection.await.map_err(|error| because(error, &relay))?;
+        Ok(Link {
+            connection,
+            _relay: relay,
+        })
     }
 }
 
@@ -94,6 +103,7 @@ impl Redis {
         outgoing: &Outgoing<'_>,
         auth: Option<&Auth>,
         tls: bool,
+        gate: &Gate,
     ) -> Result<(), CallError> {
         let what = &outgoing.what;
         if outgoing.headers.iter().any(|(name, _)| name != TRACEPARENT) {
@@ -101,15 +111,16 @@ impl Redis {
             return Err(CallError::arguments(message));
         }
         let key = Key::of(&sending.server, auth, tls, what)?;
-        let is_alive = |mut kept: MultiplexedConnection| async move {
-            let pong: Result<String, RedisError> = redis::cmd("PING").query_async(&mut kept).await;
+        let is_alive = |mut kept: Link| async move {
+            let ping = redis::cmd("PING");
+            let pong: Result<String, RedisError> = ping.query_async(&mut kept.connection).await;
             pong.is_ok()
         };
-        let connected = self.kept.get(&key, is_alive, key.connect()).await;
-        let mut connection = connected.map_err(|error| failed(what, &error))?;
+        let connected = self.kept.get(&key, is_alive, key.connect(gate)).await;
+        let mut link = connected.map_err(|error| failed(what, &error))?;
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(&outgoing.address).arg(&outgoing.payload);
-        let took: Result<u64, RedisError> = publish.query_async(&mut connection).await;
+        let took: Result<u64, RedisError> = publish.query_async(&mut link.connection).await;
         took.map(|_| ()).map_err(|error| failed(what, &error))
     }
 
@@ -119,13 +130,15 @@ impl Redis {
         incoming: &Incoming<'_>,
         auth: Option<&Auth>,
         tls: bool,
-    ) -> Result<Came, CallError> {
+        gate: &Gate,
+    ) -> Result<(), CallError> {
         let what = &incoming.what;
         let key = Key::of(&sending.server, auth, tls, what)?;
-        let client = key.client().map_err(|error| failed(what, &error))?;
+        let client = key.client(gate).await;
+        let (client, relay) = client.map_err(|error| failed(what, &error))?;
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await;
         let connected = connected.map_err(|_| incoming.broken("no connection in time"))?;
-        let pubsub = connected.map_err(|error| failed(what, &error))?;
+        let pubsub = connected.map_err(|error| failed(what, &because(error, &relay)))?;
         let (mut sink, mut messages) = pubsub.split();
         let subscribed = tokio::time::timeout(ANSWER_TIMEOUT, sink.subscribe(&incoming.address));
         let subscribed = subscribed.await;
@@ -133,8 +146,17 @@ impl Redis {
         subscribed.map_err(|error| failed(what, &error))?;
         incoming.is_waiting();
         loop {
-            match tokio::time::timeout(PING, messages.next()).await {
-                Ok(Some(message)) => return Ok(Came::of(message.get_payload_bytes())),
+            let next = incoming.next(tokio::time::timeout(PING, messages.next()));
+            let Some(next) = next.await else {
+                return Ok(());
+            };
+            match next {
+                Ok(Some(message)) => {
+                    let came = Came::of(message.get_payload_bytes());
+                    if incoming.take(came)? == Took::Last {
+                        return Ok(());
+                    }
+                }
                 Ok(None) => return Err(incoming.broken("the connection broke")),
                 Err(_) => {
                     let pong = tokio::time::timeout(ANSWER_TIMEOUT, sink.ping::<String>()).await;
@@ -144,6 +166,14 @@ impl Redis {
                 }
             }
         }
+    }
+}
+
+/// The reason of a failed connection. If the relay could not be used, the client doesn't know why.
+fn because(error: RedisError, relay: &Option<Arc<Gated>>) -> RedisError {
+    match relay.as_ref().and_then(|relay| relay.failed()) {
+        Some(reason) => std::io::Error::other(reason).into(),
+        None => error,
     }
 }
 
@@ -158,4 +188,25 @@ fn failed(what: &str, error: &RedisError) -> CallError {
         CallErrorKind::Failed
     };
     CallError::new(kind, format!("{what}: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::gated::refusing;
+    use super::*;
+
+    #[tokio::test]
+    async fn over_tls_only_permitted_addresses_are_reached() {
+        let key = Key {
+            host: "localhost".to_owned(),
+            port: 1,
+            tls: true,
+            login: None,
+        };
+        let refused = key.connect(&refusing(1)).await.err().unwrap().to_string();
+        assert!(
+            refused.contains("a server of this installation"),
+            "{refused}"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use swirl_model::Data;
 use super::compile::Sending;
 use super::outgoing::Outgoing;
 use super::server::Protocol;
-use super::ws;
+use super::{kept, ws};
 use crate::CallError;
 use crate::auth::Auth;
 use crate::types::Clients;
@@ -13,6 +13,15 @@ use crate::types::rest::answer;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY};
 
 pub(super) async fn send(
+    clients: &Clients,
+    sending: &Sending,
+    outgoing: &Outgoing<'_>,
+    auth: Option<&Auth>,
+) -> Result<Data, CallError> {
+    kept::renewing(|| once(clients, sending, outgoing, auth)).await
+}
+
+async fn once(
     clients: &Clients,
     sending: &Sending,
     outgoing: &Outgoing<'_>,
@@ -35,18 +44,20 @@ pub(super) async fn send(
             kafka.await.map(|()| Data::NULL)
         }
         Protocol::Mqtt { tls, version } => {
-            let mqtt = brokers.mqtt.send(sending, outgoing, auth, tls, version);
+            let mqtt = brokers
+                .mqtt
+                .send(sending, outgoing, auth, tls, version, gate);
             mqtt.await.map(|()| Data::NULL)
         }
         Protocol::Nats { tls } => {
             let tokens = clients.services.tokens();
             brokers
                 .nats
-                .send(sending, outgoing, auth, tls, tokens)
+                .send(sending, outgoing, auth, tls, tokens, gate)
                 .await
         }
         Protocol::Redis { tls } => {
-            let sent = brokers.redis.send(sending, outgoing, auth, tls).await;
+            let sent = brokers.redis.send(sending, outgoing, auth, tls, gate).await;
             sent.map(|()| Data::NULL)
         }
         Protocol::Ws => ws::send(clients, sending, outgoing, auth).await,
@@ -76,6 +87,7 @@ async fn http(
         url: &url,
         headers: &headers,
         body: Some(&outgoing.payload),
+        follows: true,
         what: &outgoing.what,
         secrets: outgoing.secrets,
     };

@@ -9,6 +9,7 @@ use super::document::{Document, Version};
 use crate::CallError;
 use crate::egress::Gate;
 use crate::http::shown;
+use crate::problem::{Part, Unusable};
 use crate::types::rest::Node;
 
 /// Characters that stay unescaped in a path segment.
@@ -192,48 +193,73 @@ impl Protocol {
     }
 }
 
-/// `wanted` is the function's `metadata.server`: a name or a URL.
+/// The server at a URL. `name` names it in errors.
+pub(super) fn at(url: &str, name: &str) -> Result<Server, Unusable> {
+    let named = Named {
+        name: name.to_owned(),
+        url: url.to_owned(),
+        protocol: String::new(),
+        version: None,
+    };
+    named.server()
+}
+
+/// What a function says about its server.
+pub(super) struct Wanted<'a> {
+    /// `metadata.server`: a name or a URL.
+    pub(super) server: Option<&'a Value>,
+    /// Any, if it isn't given.
+    pub(super) protocol: Option<&'a str>,
+    /// Take the place of the defaults of the server's variables.
+    pub(super) variables: Option<&'a Value>,
+}
+
+/// `None` if neither the function nor the document has a server.
 pub(super) fn choose(
     document: &Document,
     channel: &Node<'_>,
-    wanted: Option<&Value>,
-) -> Result<Server, String> {
-    let wanted = match wanted {
+    given: &Wanted<'_>,
+) -> Result<Option<Server>, Unusable> {
+    let wanted = match given.server {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(text.as_str()),
-        Some(_) => return Err("`metadata.server` must be a server's name or URL".to_owned()),
+        Some(_) => {
+            let reason = "`metadata.server` must be a server's name or URL";
+            return Err(Unusable::at(Part::Server, reason.to_owned()));
+        }
     };
     if let Some(url) = wanted.filter(|text| text.contains("://")) {
-        let named = Named {
-            name: "metadata.server".to_owned(),
-            url: url.to_owned(),
-            protocol: String::new(),
-            version: None,
-        };
-        return named.server();
+        return at(url, "metadata.server").map(Some);
     }
     let servers = servers(document, channel)?;
     if let Some(name) = wanted {
         let found = servers.iter().find(|(known, _)| known == name);
         let (name, node) = found.ok_or_else(|| {
             let known: Vec<&str> = servers.iter().map(|(name, _)| name.as_str()).collect();
-            format!(
-                "`metadata.server`: the channel has no server `{name}`; it has {}",
-                known.join(", ")
-            )
+            let known = known.join(", ");
+            let reason =
+                format!("`metadata.server`: the channel has no server `{name}`; it has {known}");
+            Unusable::at(Part::Server, reason)
         })?;
-        return named(document, name, node)?.server();
+        return named(document, name, node, given.variables)?
+            .server()
+            .map(Some);
     }
     let mut first = None;
     for (name, node) in &servers {
-        match named(document, name, node).and_then(|named| named.server()) {
-            Ok(server) => return Ok(server),
+        let found = named(document, name, node, given.variables);
+        let found = found.map_err(Unusable::from);
+        match found.and_then(|named| Ok((named.speaks(given.protocol), named.server()?))) {
+            Ok((true, server)) => return Ok(Some(server)),
+            Ok((false, _)) => {}
             Err(error) => first = first.or(Some(error)),
         }
     }
-    Err(first.unwrap_or_else(|| {
-        "the document has no server; give a URL in the function's `metadata.server`".to_owned()
-    }))
+    if let (None, Some(protocol)) = (&first, given.protocol) {
+        let reason = format!("the channel has no server that speaks `{protocol}`");
+        first = Some(Unusable::at(Part::Protocol, reason));
+    }
+    first.map_or(Ok(None), Err)
 }
 
 /// The servers of a channel, otherwise of the document.
@@ -280,7 +306,12 @@ struct Named {
     version: Option<String>,
 }
 
-fn named(document: &Document, name: &str, node: &Node<'_>) -> Result<Named, String> {
+fn named(
+    document: &Document,
+    name: &str,
+    node: &Node<'_>,
+    variables: Option<&Value>,
+) -> Result<Named, String> {
     let text = |key: &str| node.text(key).unwrap_or_default();
     let url = match document.version {
         Version::V2 => text("url").to_owned(),
@@ -293,14 +324,19 @@ fn named(document: &Document, name: &str, node: &Node<'_>) -> Result<Named, Stri
     };
     Ok(Named {
         name: name.to_owned(),
-        url: fill(document, &url, node)?,
+        url: fill(document, &url, node, variables)?,
         protocol: text("protocol").to_owned(),
         version,
     })
 }
 
-/// Replaces the `{variables}` of a server with their defaults.
-fn fill(document: &Document, template: &str, node: &Node<'_>) -> Result<String, String> {
+/// Replaces the `{variables}` of a server with what is given, or else with their defaults.
+fn fill(
+    document: &Document,
+    template: &str,
+    node: &Node<'_>,
+    given: Option<&Value>,
+) -> Result<String, String> {
     let variables = document.member(node, "variables")?;
     let (mut url, mut rest) = (String::new(), template);
     while let Some((before, after)) = rest.split_once('{') {
@@ -311,7 +347,9 @@ fn fill(document: &Document, template: &str, node: &Node<'_>) -> Result<String, 
             Some(all) => document.member(all, name)?,
             None => None,
         };
-        let value = variable.and_then(|found| match found.value.get("default")? {
+        let default = || variable.as_ref()?.value.get("default");
+        let own = given.and_then(|given| given.get(name));
+        let value = own.or_else(default).and_then(|value| match value {
             Value::String(text) => Some(text.clone()),
             Value::Number(number) => Some(number.to_string()),
             _ => None,
@@ -332,7 +370,19 @@ fn fill(document: &Document, template: &str, node: &Node<'_>) -> Result<String, 
 }
 
 impl Named {
-    fn server(&self) -> Result<Server, String> {
+    fn speaks(&self, wanted: Option<&str>) -> bool {
+        let own = self.url.split_once("://").map(|(scheme, _)| scheme);
+        let own = own.unwrap_or(&self.protocol);
+        let version = self.version.as_deref();
+        let kind = |name: &str| Protocol::parse(name, version).map(Protocol::as_str);
+        wanted.is_none_or(|wanted| {
+            wanted.eq_ignore_ascii_case(own)
+                || wanted.eq_ignore_ascii_case(&self.protocol)
+                || kind(own).is_some_and(|own| Some(own) == kind(wanted))
+        })
+    }
+
+    fn server(&self) -> Result<Server, Unusable> {
         let name = &self.name;
         let text = match self.url.contains("://") {
             true => self.url.clone(),
@@ -355,16 +405,17 @@ impl Named {
                     "" => url.scheme(),
                     protocol => protocol,
                 };
-                format!(
+                let reason = format!(
                     "the server `{name}` speaks `{protocol}`, which this version doesn't \
                      speak; it speaks {}",
                     CARRIED_OUT.join(", ")
-                )
+                );
+                Unusable::at(Part::Protocol, reason)
             })?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!(
+            return Err(Unusable::from(format!(
                 "the server `{name}`: its URL has credentials; give them as the function's auth"
-            ));
+            )));
         }
         url.set_query(None);
         url.set_fragment(None);

@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures::{SinkExt as _, StreamExt as _};
 use http::{HeaderName, HeaderValue};
 use rustls::pki_types::ServerName;
-use socket2::{SockRef, TcpKeepalive};
 use swirl_model::Data;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -19,9 +18,10 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 use url::Url;
 
+use super::came::{Came, Took};
 use super::compile::Sending;
 use super::gated::Stream;
-use super::incoming::{Came, Incoming};
+use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use crate::auth::{Auth, Authorization, redact};
 use crate::http::tls;
@@ -29,16 +29,13 @@ use crate::types::Clients;
 use crate::types::rest::BodyKind;
 use crate::types::rest::media::body_kind;
 use crate::types::service::IDEMPOTENCY_KEY;
-use crate::{CallError, CallErrorKind};
+use crate::{CallError, CallErrorKind, socket};
 
 /// The limit for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The limit for the service's answer to the closing handshake.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A broken but silent connection is detected after this time.
-const KEEPALIVE: Duration = Duration::from_secs(30);
 
 type Socket = WebSocketStream<Box<dyn Stream>>;
 
@@ -111,7 +108,7 @@ pub(super) async fn receive(
     sending: &Sending,
     incoming: &Incoming<'_>,
     auth: Option<&Auth>,
-) -> Result<Came, CallError> {
+) -> Result<(), CallError> {
     let what = &incoming.what;
     let opening = Opening {
         what,
@@ -123,10 +120,14 @@ pub(super) async fn receive(
     };
     let (mut socket, secrets) = open(clients, sending, &opening, auth).await?;
     incoming.is_waiting();
-    let came = next(&mut socket, what, &secrets).await?;
-    // The message has been received, so it doesn't matter whether the service notices the end.
+    while let Some(came) = incoming.next(next(&mut socket, what, &secrets)).await {
+        if incoming.take(came?)? == Took::Last {
+            break;
+        }
+    }
+    // All messages have been received, so it doesn't matter whether the service notices the end.
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, socket.close(None)).await;
-    Ok(came)
+    Ok(())
 }
 
 /// Reads the next message.
@@ -232,12 +233,7 @@ async fn connect(
     }
     let stream = TcpStream::connect(&addresses[..]).await;
     let stream = stream.map_err(|error| broken(&error))?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(KEEPALIVE)
-        .with_interval(KEEPALIVE / 3);
-    // Without it, a broken connection is detected later.
-    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
-    let _ = stream.set_nodelay(true);
+    socket::watch_over(&stream).map_err(|error| broken(&error))?;
     if url.scheme() != "wss" {
         return Ok(Box::new(stream));
     }

@@ -4,16 +4,21 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use swirl_model::Data;
+use swirl_model::workflow::Function;
 use swirl_ports::CallRequest;
 use url::Url;
 
 use crate::CallError;
+use crate::servers::unknown;
 use crate::types::fits::{self, nearest};
 use crate::types::rest::{
     BodyKind, CallContext, Location, Operation, Parameter, RequestBody, Style,
 };
 use crate::types::service::{TRACEPARENT, service_url};
-use crate::types::{Clients, CompileResult, Compiled, CompiledFunction, Context, Known, Misfit};
+use crate::types::{
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, Known, Misfit, NOWHERE,
+    Unaddressed,
+};
 
 /// The content types that are accepted in an answer.
 const ACCEPT: &str = "application/json, text/plain;q=0.9, */*;q=0.8";
@@ -37,14 +42,14 @@ pub fn is_sysout(operation: &str) -> bool {
 }
 
 /// Finds a built-in operation.
-pub(super) fn find(operation: &str) -> Option<CompileResult> {
-    let operation = operation.trim();
+pub(super) fn find(function: &Function, documents: &Documents<'_>) -> Option<CompileResult> {
+    let operation = function.operation.trim();
     if is_sysout(operation) {
         return Some(sysout(operation));
     }
     let (word, rest) = operation.split_once(':').unwrap_or((operation, ""));
     match word.to_ascii_lowercase().as_str() {
-        "rest" => Some(direct(operation, rest)),
+        "rest" => Some(direct(function, documents, operation, rest)),
         "http" if rest.is_empty() => Some(Ok(Box::new(Http) as Compiled)),
         _ => None,
     }
@@ -83,7 +88,7 @@ impl CompiledFunction for Sysout {
             .unwrap_or_else(|| request.arguments.clone())
             .to_text();
         // The runtime writes the log itself, so secrets are removed (docs/language.md#decision-84).
-        let message = request.secrets.text(&message);
+        let message = one_line(&request.secrets.text(&message));
         let workflow = &request.definition.workflow;
         match self.level {
             "TRACE" => tracing::trace!(target: SYSOUT_TARGET, %workflow, "{message}"),
@@ -96,6 +101,21 @@ impl CompiledFunction for Sysout {
     }
 }
 
+/// A message whose data cannot begin another line of the log, or control a terminal. Its line breaks stay visible.
+fn one_line(message: &str) -> String {
+    let mut line = String::with_capacity(message.len());
+    for c in message.chars() {
+        match c {
+            '\t' => line.push(c),
+            c if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
+                line.extend(c.escape_default());
+            }
+            c => line.push(c),
+        }
+    }
+    line
+}
+
 /// `rest:METHOD:URL`; the URL may have `{parameters}`.
 struct Direct {
     id: String,
@@ -105,7 +125,12 @@ struct Direct {
     names: Vec<String>,
 }
 
-fn direct(operation: &str, rest: &str) -> CompileResult {
+fn direct(
+    function: &Function,
+    documents: &Documents<'_>,
+    operation: &str,
+    rest: &str,
+) -> CompileResult {
     let (method, url) = rest.split_once(':').unwrap_or((rest, ""));
     let method = method_of(method).ok_or_else(|| {
         format!(
@@ -113,13 +138,36 @@ fn direct(operation: &str, rest: &str) -> CompileResult {
             METHODS.join(", ")
         )
     })?;
-    let (server, path) = parts(url).ok_or_else(|| {
-        format!(
-            "the operation `{operation}` needs an absolute URL, such as \
-             `rest:{}:http://host/path`: nothing says which host `{url}` is on",
-            method.to_ascii_lowercase()
-        )
-    })?;
+    let given = match (documents.server(function, None), parts(url)) {
+        (Some(server), _) => Some(server.clone()),
+        (None, Some(_)) => None,
+        (None, None) => documents.server_or_own(function, None)?,
+    };
+    let given = given.map(|server| server.as_str().trim_end_matches('/').to_owned());
+    let is_path = url.trim().starts_with('/') || url.trim().starts_with('{');
+    let (server, path, unaddressed) = match (given, parts(url)) {
+        (Some(given), found) => {
+            let path = found.map_or(url.trim(), |(_, path)| path);
+            (given, path.to_owned(), None)
+        }
+        (None, Some((server, path))) => (server.to_owned(), path.to_owned(), None),
+        (None, None) if is_path || !url.contains("://") && !url.trim().is_empty() => {
+            let service = format!("the host of `{}`", url.trim());
+            let reason = unknown(&function.name, &service, "http://host");
+            (NOWHERE.to_owned(), url.trim().to_owned(), Some(reason))
+        }
+        (None, None) => {
+            let method = method.to_ascii_lowercase();
+            let reason = format!(
+                "the operation `{operation}` needs a URL or a path, such as `rest:{method}:http://host/path`"
+            );
+            return Err(reason.into());
+        }
+    };
+    let path = match path.starts_with(['/', '?']) || path.is_empty() {
+        true => path,
+        false => format!("/{path}"),
+    };
     let mut names: Vec<String> = Vec::new();
     for part in path.split('{').skip(1) {
         if let Some((name, _)) = part.split_once('}')
@@ -128,13 +176,17 @@ fn direct(operation: &str, rest: &str) -> CompileResult {
             names.push(name.to_owned());
         }
     }
-    Ok(Box::new(Direct {
+    let compiled = Box::new(Direct {
         id: operation.to_owned(),
         method,
-        server: server.to_owned(),
-        path: path.to_owned(),
+        server,
+        path,
         names,
-    }) as Compiled)
+    }) as Compiled;
+    Ok(match unaddressed {
+        Some(reason) => Unaddressed::wrap(compiled, reason),
+        None => compiled,
+    })
 }
 
 fn method_of(word: &str) -> Option<&'static str> {
@@ -450,7 +502,28 @@ mod tests {
 
     #[test]
     fn built_in_operations_are_recognised() {
-        let refused = |operation: &str| find(operation).and_then(Result::err);
+        let found = |operation: &str, servers: &[&str]| {
+            let function = Function {
+                name: "f".into(),
+                kind: swirl_model::workflow::FunctionKind::Custom("custom".to_owned()),
+                operation: operation.to_owned(),
+                place: String::new(),
+                resource_auth: None,
+                auth: None,
+                metadata: data!({}),
+                within: None,
+            };
+            let settings = crate::Settings {
+                servers: crate::servers::Servers::parse(servers).unwrap(),
+                ..crate::Settings::default()
+            };
+            let documents = Documents {
+                resources: &[],
+                settings: &settings,
+            };
+            find(&function, &documents)
+        };
+        let refused = |operation: &str| found(operation, &[]).and_then(Result::err);
         for operation in [
             "sysout",
             "sysout:INFO",
@@ -459,13 +532,38 @@ mod tests {
             "http",
         ] {
             assert!(
-                find(operation).is_some_and(|found| found.is_ok()),
+                found(operation, &[]).is_some_and(|found| found.is_ok()),
                 "{operation}"
             );
         }
-        assert!(find("script:python:x").is_none() && find("http://h/x").is_none());
-        assert!(refused("sysout:LOUD").is_some_and(|reason| reason.contains("INFO")));
+        assert!(found("script:python:x", &[]).is_none() && found("http://h/x", &[]).is_none());
+        assert!(refused("sysout:LOUD").is_some_and(|why| why.reason.contains("INFO")));
         assert!(refused("rest:fetch:http://h").is_some());
-        assert!(refused("rest:post:/path").is_some_and(|reason| reason.contains("absolute URL")));
+        assert!(refused("rest:post:").is_some());
+        // Only a path: whether it can be called depends on the operator's addresses.
+        let unaddressed = |servers: &[&str]| {
+            let compiled = found("rest:post:/path", servers).unwrap();
+            let compiled = compiled.unwrap_or_else(|why| panic!("{}", why.reason));
+            compiled.unaddressed().map(str::to_owned)
+        };
+        let reason = unaddressed(&[]).unwrap();
+        assert!(
+            reason.contains("--function-server f=http://host"),
+            "{reason}"
+        );
+        for server in ["f=http://h:1", "rest:post:/path=http://h:1"] {
+            assert_eq!(unaddressed(&[server]), None, "{server}");
+        }
+    }
+
+    #[test]
+    fn a_message_of_sysout_is_one_line() {
+        for (message, expected) in [
+            ("caf\u{e9}\t7", "caf\u{e9}\t7"),
+            ("a\nINFO b\r\n", "a\\nINFO b\\r\\n"),
+            ("\u{1b}[31mred\u{2028}", "\\u{1b}[31mred\\u{2028}"),
+        ] {
+            assert_eq!(one_line(message), expected);
+        }
     }
 }

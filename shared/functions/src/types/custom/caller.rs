@@ -134,7 +134,8 @@ impl CustomCaller {
         };
         let exchange = async {
             let tokens = clients.services.tokens();
-            let data = clients.brokers.ask(ask, context.auth, tokens).await?;
+            let gate = clients.services.http().gate();
+            let data = clients.brokers.ask(ask, context.auth, tokens, gate).await?;
             match Given::of(&data) {
                 None => Ok(data),
                 Some(given) => {
@@ -246,22 +247,22 @@ fn result(answer: &Answer, what: &str, hidden: Hidden<'_>) -> Result<Data, CallE
     if let Some(exact) = wire::exact(answer, hidden) {
         let mut error = CallError::new(CallErrorKind::Failed, format!("{what}: {exact}"));
         error.exact = Some(Box::new(exact));
+        error.retry_after = answer.retry_after();
         return Err(error);
     }
     match answer::data(answer, what, &hidden.all(), "") {
         Ok(data) => match Given::of(&data) {
             None => Ok(data),
             Some(given) => {
-                let error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed"));
+                let mut error = CallError::new(CallErrorKind::Failed, format!("{what}: it failed"));
+                error.retry_after = answer.retry_after();
                 Err(given.apply(error, what, hidden))
             }
         },
-        Err(error) => Err(
-            match Data::parse(&answer.body).ok().as_ref().and_then(Given::of) {
-                Some(given) => given.apply(error, what, hidden),
-                None => error,
-            },
-        ),
+        Err(error) => Err(match Given::of(&Data::from(answer.json())) {
+            Some(given) => given.apply(error, what, hidden),
+            None => error,
+        }),
     }
 }
 

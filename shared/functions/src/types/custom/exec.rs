@@ -7,7 +7,7 @@ use std::io;
 use std::process::{ExitStatus, Stdio};
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 
 use crate::secrets::PREFIX;
 use crate::{CallError, CallErrorKind};
@@ -64,28 +64,18 @@ pub(super) async fn run(
     stdout_bytes_max: usize,
     what: &str,
 ) -> Result<Finished, CallError> {
-    let mut child = start(words, environment).map_err(|error| {
+    let started = start(words, environment, |_| {});
+    let (mut child, _group) = started.map_err(|error| {
         let message = format!("{what}: it cannot be started: {error}");
         CallError::new(CallErrorKind::Connection, message)
     })?;
-    let _group = Group::of(&child);
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let broken = |error: io::Error| {
         let message = format!("{what}: {error}");
         CallError::new(CallErrorKind::Connection, message)
     };
-    let feed = async {
-        if let Some(mut stdin) = stdin {
-            // A command need not read its input.
-            match stdin.write_all(input).await {
-                Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-                _ => {}
-            }
-        }
-        Ok(())
-    };
     let ((), stdout, stderr) = tokio::try_join!(
-        async { feed.await.map_err(broken) },
+        async { feed(stdin, input).await.map_err(broken) },
         async {
             let read = read(stdout, stdout_bytes_max).await.map_err(broken)?;
             read.ok_or_else(|| {
@@ -103,7 +93,13 @@ pub(super) async fn run(
     })
 }
 
-fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
+/// Starts a command with a clean environment, which it shares with all that it starts, as it does its group. `change`
+/// may set more.
+pub(crate) fn start(
+    words: &[String],
+    environment: &[String],
+    change: impl FnOnce(&mut Command),
+) -> io::Result<(Child, Group)> {
     let Some((program, arguments)) = words.split_first() else {
         return Err(io::Error::other("there is no program"));
     };
@@ -114,7 +110,29 @@ fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .kill_on_drop(true);
-    // The command gets the arguments of one call, but not the secrets of all workflows.
+    with_clean_environment(&mut command, environment);
+    #[cfg(unix)]
+    command.process_group(0);
+    change(&mut command);
+    let child = command.spawn()?;
+    let group = Group::of(&child);
+    Ok((child, group))
+}
+
+/// Writes all of the input and closes it. A command need not read it.
+pub(crate) async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> io::Result<()> {
+    let Some(mut stdin) = stdin else {
+        return Ok(());
+    };
+    match stdin.write_all(input).await {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Gives a command the usual variables and these of this process. It gets the arguments of one call, but not the secrets
+/// of all workflows.
+fn with_clean_environment(command: &mut Command, environment: &[String]) {
     command.env_clear();
     let named = environment.iter().map(String::as_str);
     let named = named.filter(|name| !name.starts_with(PREFIX));
@@ -123,13 +141,13 @@ fn start(words: &[String], environment: &[String]) -> io::Result<Child> {
             command.env(name, value);
         }
     }
-    #[cfg(unix)]
-    command.process_group(0);
-    command.spawn()
 }
 
 /// Reads everything, or returns `None` if it exceeds `limit`.
-async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Result<Option<Vec<u8>>> {
+pub(crate) async fn read(
+    stream: Option<impl AsyncRead + Unpin>,
+    limit: usize,
+) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     if let Some(stream) = stream {
         let limit = limit as u64;
@@ -142,7 +160,7 @@ async fn read(stream: Option<impl AsyncRead + Unpin>, limit: usize) -> io::Resul
 }
 
 /// Returns the last bytes of a stream.
-async fn end(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
+pub(crate) async fn end(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let Some(mut stream) = stream else {
         return Ok(bytes);
@@ -159,7 +177,7 @@ async fn end(stream: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     }
 }
 
-fn last_lines(bytes: &[u8]) -> String {
+pub(crate) fn last_lines(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text
         .lines()
@@ -173,7 +191,7 @@ fn last_lines(bytes: &[u8]) -> String {
 
 /// Kills a command's process group when a call ends early. It does nothing after the command has ended and its output
 /// is closed, because then no part of the call is left.
-struct Group {
+pub(crate) struct Group {
     #[cfg(unix)]
     leader: Option<rustix::process::Pid>,
 }

@@ -7,8 +7,9 @@ use swirl_ports::CallRequest;
 
 use super::{Connector, builtin};
 use crate::CallError;
+use crate::problem::Unusable;
 use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Settings,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -20,9 +21,14 @@ pub(crate) const TYPE: FunctionType = FunctionType {
 /// The reason why a built-in operation can never run. `None` if it can, or if it isn't built in.
 pub fn refused(function: &Function) -> Option<String> {
     let is_custom = function.kind.as_str() == TYPE.word;
-    builtin::find(&function.operation)
+    let documents = Documents {
+        resources: &[],
+        settings: &Settings::default(),
+    };
+    builtin::find(function, &documents)
         .filter(|_| is_custom)?
         .err()
+        .map(|why| why.reason)
 }
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
@@ -30,17 +36,17 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     let compile = |function: &&Function| {
         let kind = function.kind.as_str();
         if kind == TYPE.word
-            && let Some(built_in) = builtin::find(&function.operation)
+            && let Some(built_in) = builtin::find(function, documents)
         {
             return built_in;
         }
         let Some((name, connector)) = connectors.find(kind, &function.operation) else {
-            return Err(format!(
+            return Err(Unusable::from(format!(
                 "nothing here carries out functions of type `{kind}` with the operation `{}`: name a \
                  connector with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
                  or `--connector {kind}=exec:program`",
                 function.operation
-            ));
+            )));
         };
         let what = match connector {
             Connector::Http(_) | Connector::Nats(_) => None,
@@ -49,10 +55,10 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             Connector::Wasm(_) => Some("a module"),
         };
         if let Some(what) = what.filter(|_| function.auth.is_some()) {
-            return Err(format!(
+            return Err(Unusable::from(format!(
                 "the connector `{name}` is {what}, which takes no `authRef`: pass the \
                  credentials as arguments"
-            ));
+            )));
         }
         Ok(Box::new(CustomFunction {
             name: name.to_owned(),

@@ -8,7 +8,7 @@
 mod builtin;
 mod caller;
 mod connectors;
-mod exec;
+pub(crate) mod exec;
 mod function;
 #[cfg(feature = "wasm")]
 mod wasm;

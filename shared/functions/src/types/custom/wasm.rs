@@ -74,7 +74,8 @@ impl Program {
             );
             return Err(wrong(&reason));
         }
-        let bytes = std::fs::read(path).map_err(|error| wrong(&error))?;
+        let bytes = swirl_spec::files::read(Path::new(path), swirl_spec::files::BYTES_MAX)
+            .map_err(|error| wrong(&error))?;
         let mut config = Config::default();
         config
             .consume_fuel(true)

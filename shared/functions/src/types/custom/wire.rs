@@ -63,7 +63,7 @@ pub(super) fn exact(answer: &Answer, hidden: Hidden<'_>) -> Option<WorkflowError
     if !kind.trim().eq_ignore_ascii_case(EXACT) {
         return None;
     }
-    let mut error: WorkflowError = serde_json::from_slice(&answer.body).ok()?;
+    let mut error: WorkflowError = serde_json::from_str(&answer.text().ok()?).ok()?;
     let credentials = hidden.credentials;
     error.message = redact(&error.message, credentials);
     // A cut through a secret would leave a part that could not be recognised afterwards.

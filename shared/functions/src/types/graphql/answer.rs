@@ -14,10 +14,10 @@ const MESSAGE_CHARS_MAX: usize = 500;
 /// The answer's `data`.
 pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     let answer = &reply.answer;
-    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    let errors = body.get("errors").and_then(Value::as_array);
-    if let Some(errors) = errors.filter(|errors| !errors.is_empty()) {
-        return Err(failure(reply, errors, &body, what));
+    let body = answer.json();
+    let errors = errors(&body);
+    if let Some(first) = errors.first() {
+        return Err(failure(reply, first, errors.len() - 1, &body, what));
     }
     if !(200..300).contains(&answer.status) {
         let refused = answer::data(answer, what, &reply.secrets, "");
@@ -34,6 +34,15 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     }
 }
 
+/// The specification asks for a list of objects that isn't empty. Some services send a single error, or texts.
+fn errors(body: &Value) -> &[Value] {
+    match body.get("errors") {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(errors)) => errors,
+        Some(other) => std::slice::from_ref(other),
+    }
+}
+
 /// Whether the service rejected the query itself, so that none of it was executed.
 pub(super) fn is_refused(error: &CallError) -> bool {
     let body = error.body.as_ref();
@@ -41,11 +50,12 @@ pub(super) fn is_refused(error: &CallError) -> bool {
 }
 
 /// The message comes from the first error; the error's body contains all of them.
-fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallError {
+fn failure(reply: &Reply, first: &Value, others: usize, body: &Value, what: &str) -> CallError {
     let status = reply.answer.status;
-    let first = &errors[0];
-    let text = first["message"].as_str().unwrap_or("no message");
-    let text = redact(text, &reply.secrets);
+    let text = match first.as_str().or_else(|| first["message"].as_str()) {
+        Some(text) => redact(text, &reply.secrets),
+        None => "an error without a message".to_owned(),
+    };
     let mut message: String = text
         .chars()
         .take(MESSAGE_CHARS_MAX)
@@ -61,8 +71,8 @@ fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallErr
             .collect();
         message.push_str(&format!(" (at `{}`)", path.join(".")));
     }
-    if errors.len() > 1 {
-        message.push_str(&format!(", and {} more", errors.len() - 1));
+    if others > 0 {
+        message.push_str(&format!(", and {others} more"));
     }
     let kind = match status {
         200..300 => CallErrorKind::Failed,
@@ -78,5 +88,6 @@ fn failure(reply: &Reply, errors: &[Value], body: &Value, what: &str) -> CallErr
     .map(Into::into);
     let shown = redact(&body.to_string(), &reply.secrets);
     error.body = Data::parse(shown.as_bytes()).ok();
+    error.retry_after = reply.answer.retry_after();
     error
 }

@@ -19,10 +19,10 @@ use super::{answer, check};
 use crate::CallError;
 use crate::http::shown;
 use crate::types::fits::did_you_mean;
-use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
+use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, addressed, in_time};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit,
+    Misfit, Unaddressed,
 };
 use crate::watch;
 
@@ -58,11 +58,15 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         schema.clone()
     };
     let mut compile = |function: &Function| {
-        let compiled = GraphqlFunction {
+        let (read, unaddressed) = read(function, documents)?;
+        let compiled = Box::new(GraphqlFunction {
             schema: schema_of(function),
-            ..read(function)?
-        };
-        Ok(Box::new(compiled) as Compiled)
+            ..read
+        }) as Compiled;
+        Ok(match unaddressed {
+            Some(reason) => Unaddressed::wrap(compiled, reason),
+            None => compiled,
+        })
     };
     functions.iter().map(|function| compile(function)).collect()
 }
@@ -74,7 +78,11 @@ pub(crate) fn endpoint(function: &Function) -> Option<&str> {
     Some(endpoint).filter(|_| !is_given)
 }
 
-fn read(function: &Function) -> Result<GraphqlFunction, String> {
+/// Also the reason why it cannot be called, if nothing says where the service is.
+fn read(
+    function: &Function,
+    documents: &Documents<'_>,
+) -> Result<(GraphqlFunction, Option<String>), String> {
     let operation = &function.operation;
     let parts: Vec<&str> = operation.split('#').collect();
     let &[endpoint, kind, field] = &parts[..] else {
@@ -95,8 +103,8 @@ fn read(function: &Function) -> Result<GraphqlFunction, String> {
     if !graphql::is_name(field) {
         return Err(format!("`{field}` cannot be the name of a GraphQL field"));
     }
-    let endpoint = service_url(endpoint, "the endpoint")?;
-    Ok(GraphqlFunction {
+    let (endpoint, unaddressed) = addressed(function, documents, endpoint, "the endpoint")?;
+    let compiled = GraphqlFunction {
         what: format!("POST {}: {} `{field}`", shown(&endpoint), kind.as_str()),
         types: match argument_types(&function.metadata)? {
             Some(given) => Types::given(given),
@@ -106,7 +114,8 @@ fn read(function: &Function) -> Result<GraphqlFunction, String> {
         endpoint,
         kind,
         field: field.to_owned(),
-    })
+    };
+    Ok((compiled, unaddressed))
 }
 
 fn argument_types(metadata: &Data) -> Result<Option<HashMap<String, String>>, String> {
@@ -178,6 +187,7 @@ impl CompiledFunction for GraphqlFunction {
                 url: &self.endpoint,
                 headers: &headers,
                 body: Some(&body),
+                follows: true,
                 what: &self.what,
                 secrets: request.secrets.expose(),
             };

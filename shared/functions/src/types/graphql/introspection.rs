@@ -117,6 +117,7 @@ impl Question<'_> {
                 ("content-type", "application/json"),
             ],
             body: Some(body.as_bytes()),
+            follows: true,
             what: &what,
             // No part of the answer is shown.
             secrets: &[],
@@ -136,7 +137,7 @@ impl Question<'_> {
         match answer.status {
             401 | 403 => Ok(Introspected::Unauthorised),
             _ if error.can_retry => Err(error),
-            _ => Ok(Introspected::Types(types(&answer.body, self.field))),
+            _ => Ok(Introspected::Types(types(&answer.json(), self.field))),
         }
     }
 }
@@ -158,8 +159,7 @@ fn root(kind: OperationKind) -> &'static str {
 }
 
 /// Empty if the service doesn't reveal its schema.
-fn types(body: &[u8], field: &str) -> HashMap<String, String> {
-    let answer: Value = serde_json::from_slice(body).unwrap_or_default();
+fn types(answer: &Value, field: &str) -> HashMap<String, String> {
     let schema = answer.pointer("/data/__schema").unwrap_or(&Value::Null);
     let roots = ["queryType", "mutationType"];
     let mut fields = roots
@@ -208,7 +208,7 @@ mod tests {
                 {"name": "deep", "type": deep},
             ]},
         ]}}}});
-        let found = types(answer.to_string().as_bytes(), "pets");
+        let found = types(&answer, "pets");
         let expected = [("one", "PetInput!"), ("all", "[PetInput!]!")];
         assert_eq!(
             found,
@@ -216,8 +216,8 @@ mod tests {
                 .map(|(name, of)| (name.to_owned(), of.to_owned()))
                 .into()
         );
-        for useless in ["", "{", "{\"data\": null, \"errors\": []}", "[]"] {
-            assert_eq!(types(useless.as_bytes(), "pets"), HashMap::new());
+        for useless in [Value::Null, json!({"data": null, "errors": []}), json!([])] {
+            assert_eq!(types(&useless, "pets"), HashMap::new());
         }
     }
 }

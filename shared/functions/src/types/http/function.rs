@@ -8,11 +8,12 @@ use swirl_ports::CallRequest;
 use super::request::{self, Template};
 use crate::CallError;
 use crate::http::shown;
+use crate::servers::unknown;
 use crate::types::rest::answer;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit,
+    Misfit, NOWHERE, Unaddressed,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -21,12 +22,27 @@ pub(crate) const TYPE: FunctionType = FunctionType {
     compile,
 };
 
-fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
+fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     functions
         .iter()
         .map(|function| {
-            let template = Template::read(&function.operation)?;
-            Ok(Box::new(HttpFunction(template)) as Compiled)
+            let server = documents.server(function, None).cloned();
+            let own = documents.server_or_own(function, None);
+            let (template, is_relative) = Template::read(&function.operation, server, own)?;
+            let uri = template.uri.clone();
+            let compiled = Box::new(HttpFunction(template)) as Compiled;
+            Ok(match is_relative {
+                true => {
+                    let path = uri.trim_start_matches(NOWHERE);
+                    let reason = unknown(
+                        &function.name,
+                        &format!("the host of `{path}`"),
+                        "https://host",
+                    );
+                    Unaddressed::wrap(compiled, reason)
+                }
+                false => compiled,
+            })
         })
         .collect()
 }
@@ -66,6 +82,7 @@ impl CompiledFunction for HttpFunction {
             url: &made.url,
             headers: &headers,
             body: made.body.as_deref(),
+            follows: true,
             what: &what,
             secrets: request.secrets.expose(),
         };

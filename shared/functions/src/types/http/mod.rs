@@ -9,6 +9,6 @@
 //! `rest` functions.
 
 mod function;
-mod request;
+pub(super) mod request;
 
 pub(crate) use function::TYPE;

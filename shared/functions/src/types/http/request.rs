@@ -10,7 +10,7 @@ use url::form_urlencoded::Serializer;
 use crate::types::fits::{self, did_you_mean, nearest};
 use crate::types::misfit::below;
 use crate::types::service::service_url;
-use crate::types::{Known, Misfit};
+use crate::types::{Known, Misfit, NOWHERE};
 
 /// The arguments that aren't parts of the URI.
 const PLACES: [&str; 3] = ["body", "headers", "cookies"];
@@ -31,9 +31,16 @@ pub(super) struct Request {
 }
 
 impl Template {
+    /// `server`: the operator's address, which takes precedence; `own`: one for a relative URI. The second part says
+    /// whether nothing says where the service is.
+    ///
     /// # Errors
     /// The reason why the operation cannot be called, as a sentence.
-    pub(super) fn read(operation: &str) -> Result<Template, String> {
+    pub(super) fn read(
+        operation: &str,
+        server: Option<Url>,
+        own: Result<Option<Url>, String>,
+    ) -> Result<(Template, bool), String> {
         let operation: Value = serde_json::from_str(operation).map_err(|_| {
             "the operation of an http function must be an object with `method` and `uri`".to_owned()
         })?;
@@ -41,7 +48,23 @@ impl Template {
             let text = operation.get(name).and_then(Value::as_str);
             text.ok_or_else(|| format!("the operation needs `{name}`"))
         };
-        let uri = text("uri")?.to_owned();
+        let written = text("uri")?;
+        let is_relative = written.starts_with('/');
+        let path = match (is_relative, written.split_once("://")) {
+            (false, Some((_, rest))) => &rest[rest.find(['/', '?']).unwrap_or(rest.len())..],
+            _ => written,
+        };
+        let base = match (server, is_relative) {
+            (Some(server), _) => Some(server),
+            (None, true) => own?,
+            (None, false) => None,
+        };
+        let is_unknown = is_relative && base.is_none();
+        let uri = match base {
+            Some(base) => format!("{}{path}", base.as_str().trim_end_matches('/')),
+            None if is_unknown => format!("{NOWHERE}{path}"),
+            None => written.to_owned(),
+        };
         let method = text("method")?.to_ascii_uppercase();
         let method = Method::from_bytes(method.as_bytes())
             .map_err(|_| format!("`{method}` is not an HTTP method"))?;
@@ -53,12 +76,13 @@ impl Template {
         if uri.contains('{') && !host.contains('/') && !host.contains('?') {
             return Err(format!("`{uri}` has a `{{name}}` in its host"));
         }
-        Ok(Template {
+        let template = Template {
             uri,
             method,
             headers: pairs(operation.get("headers"), "headers")?,
             cookies: pairs(operation.get("cookies"), "cookies")?,
-        })
+        };
+        Ok((template, is_unknown))
     }
 }
 
@@ -155,7 +179,10 @@ pub(super) fn make(template: &Template, arguments: &Data) -> Result<Request, Str
 }
 
 /// Encodes the body according to its content type.
-fn sent(body: &Value, headers: &mut Vec<(String, String)>) -> Result<Vec<u8>, String> {
+pub(in crate::types) fn sent(
+    body: &Value,
+    headers: &mut Vec<(String, String)>,
+) -> Result<Vec<u8>, String> {
     let given = headers
         .iter()
         .find(|(name, _)| name.eq_ignore_ascii_case("content-type"))
@@ -167,7 +194,8 @@ fn sent(body: &Value, headers: &mut Vec<(String, String)>) -> Result<Vec<u8>, St
                 "text/plain; charset=utf-8".to_owned(),
             ));
         }
-        return Ok(text.clone().into_bytes());
+        let media = given.as_deref().unwrap_or_default();
+        return swirl_content::encode(text, media).map_err(|error| format!("`body`: {error}"));
     }
     match given {
         Some(media) if media.starts_with("application/x-www-form-urlencoded") => {
@@ -210,7 +238,10 @@ fn fill(
     Ok(filled)
 }
 
-fn pairs(value: Option<&Value>, what: &str) -> Result<Vec<(String, String)>, String> {
+pub(in crate::types) fn pairs(
+    value: Option<&Value>,
+    what: &str,
+) -> Result<Vec<(String, String)>, String> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
         Some(Value::Object(members)) => members
@@ -236,7 +267,7 @@ mod tests {
     use super::*;
 
     fn shown(operation: &str, arguments: Data) -> Result<String, String> {
-        let request = make(&Template::read(operation)?, &arguments)?;
+        let request = make(&Template::read(operation, None, Ok(None))?.0, &arguments)?;
         let headers: Vec<String> = request
             .headers
             .iter()
@@ -254,7 +285,7 @@ mod tests {
     #[test]
     fn arguments_without_a_place_are_found_before_the_call() {
         let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
-        let template = Template::read(template).unwrap();
+        let template = Template::read(template, None, Ok(None)).unwrap().0;
         let found = |arguments: Value| {
             let found = check(&template, &Known::from(arguments)).into_iter();
             found

@@ -4,7 +4,7 @@ use serde_json::Value;
 use swirl_model::Data;
 
 use crate::CallError;
-use crate::auth::redact;
+use crate::auth::{beginning, redact};
 use crate::types::rest::answer;
 use crate::types::service::Reply;
 
@@ -12,7 +12,7 @@ use crate::types::service::Reply;
 pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     let result = answer::data(&reply.answer, what, &reply.secrets, "");
     result.map_err(|mut error| {
-        let body: Value = serde_json::from_slice(&reply.answer.body).unwrap_or_default();
+        let body = reply.answer.json();
         // Version 3 has another name for it, and in versions up to 3 the message has a language.
         let reported = body.get("error").or_else(|| body.get("odata.error"));
         let Some(reported) = reported.filter(|_| error.status().is_some()) else {
@@ -26,8 +26,7 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
         .map(Into::into);
         let message = reported["message"].as_str();
         if let Some(message) = message.or_else(|| reported["message"]["value"].as_str()) {
-            let message = redact(message, &reply.secrets);
-            let shown: String = message.chars().take(500).collect();
+            let shown = beginning(message, &reply.secrets, 500);
             error.message = format!("{what}: {}: {shown}", reply.answer.status);
         }
         error

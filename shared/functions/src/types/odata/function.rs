@@ -11,9 +11,10 @@ use swirl_ports::CallRequest;
 use super::{answer, url};
 use crate::CallError;
 use crate::http::shown;
-use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time, service_url};
+use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, addressed, in_time};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType,
+    Unaddressed,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -27,25 +28,31 @@ struct OdataFunction {
     base: Url,
 }
 
-fn compile(functions: &[&Function], _: &Documents<'_>) -> Vec<CompileResult> {
+fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     functions
         .iter()
-        .map(|function| Ok(Box::new(read(function)?) as Compiled))
+        .map(|function| read(function, documents))
         .collect()
 }
 
-fn read(function: &Function) -> Result<OdataFunction, String> {
+fn read(function: &Function, documents: &Documents<'_>) -> CompileResult {
     let operation = &function.operation;
     let parts = operation.split_once('#');
     let Some((service, set)) =
         parts.filter(|(service, set)| !service.is_empty() && !set.trim().is_empty())
     else {
-        return Err(format!(
+        let reason = format!(
             "the operation `{operation}` must be the URL of an OData service, `#` and an entity set"
-        ));
+        );
+        return Err(reason.into());
     };
-    let base = url::entity_set(service_url(service, "the service")?, set.trim());
-    Ok(OdataFunction { base })
+    let (service, unaddressed) = addressed(function, documents, service, "the service")?;
+    let base = url::entity_set(service, set.trim());
+    let compiled = Box::new(OdataFunction { base }) as Compiled;
+    Ok(match unaddressed {
+        Some(reason) => Unaddressed::wrap(compiled, reason),
+        None => compiled,
+    })
 }
 
 #[async_trait]
@@ -71,6 +78,7 @@ impl CompiledFunction for OdataFunction {
             url: &url,
             headers: &headers,
             body: None,
+            follows: true,
             what: &what,
             secrets: request.secrets.expose(),
         };

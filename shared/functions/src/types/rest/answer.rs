@@ -1,10 +1,7 @@
 //! Converts an answer to data or an error.
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use encoding_rs::{Encoding, UTF_8};
 use reqwest::StatusCode;
 use swirl_model::Data;
 
@@ -56,98 +53,71 @@ fn failure(answer: &Answer, what: &str, secrets: &[String], hint: &str) -> CallE
         message.push_str(&format!(" ({hint})"));
     }
     let mut cleaned = None;
-    if let Ok(text) = std::str::from_utf8(&answer.body) {
-        let text = redact(text, secrets);
-        let excerpt: String = text
-            .trim()
-            .chars()
-            .take(EXCERPT_CHARS_MAX)
-            .map(|c| if c.is_control() { ' ' } else { c })
-            .collect();
-        if !excerpt.is_empty() {
-            message.push_str(&format!(": {excerpt}"));
+    match answer.text() {
+        Ok(text) => {
+            let text = redact(&text, secrets);
+            let excerpt: String = text
+                .trim()
+                .chars()
+                .take(EXCERPT_CHARS_MAX)
+                .map(|c| if c.is_control() { ' ' } else { c })
+                .collect();
+            if !excerpt.is_empty() {
+                message.push_str(&format!(": {excerpt}"));
+            }
+            if text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some() {
+                message.push_str(" ...");
+            }
+            cleaned = Some(text);
         }
-        if text.trim().chars().nth(EXCERPT_CHARS_MAX).is_some() {
-            message.push_str(" ...");
-        }
-        cleaned = Some(text);
-    } else {
-        message.push_str(&format!(
-            ": {} bytes that are not valid UTF-8",
-            answer.body.len()
-        ));
+        Err(reason) => message.push_str(&format!(": {reason}")),
     }
-    let body = Answer {
-        status: answer.status,
-        headers: answer.headers.clone(),
-        body: cleaned.map_or_else(|| answer.body.clone(), String::into_bytes),
-    };
     let mut error = CallError::new(
         CallErrorKind::Status(answer.status),
         redact(&message, secrets),
     );
-    // A body that doesn't match its content type is shown as text.
-    error.body = Some(
-        read(&body)
-            .unwrap_or_else(|_| Data::string(String::from_utf8_lossy(&body.body).into_owned())),
-    );
-    error.retry_after = answer
-        .header("retry-after")
-        .and_then(|text| text.trim().parse().ok())
-        .map(Duration::from_secs);
+    error.body = Some(match &cleaned {
+        // A body that doesn't match its content type is shown as text.
+        Some(text) => Data::parse(text.as_bytes()).unwrap_or_else(|_| Data::string(text.as_str())),
+        None => Data::string(STANDARD.encode(&answer.body)),
+    });
+    error.retry_after = answer.retry_after();
     error
 }
 
 /// Decodes a body according to its content type.
-fn read(answer: &Answer) -> Result<Data, String> {
-    let bytes = answer
-        .body
-        .strip_prefix(b"\xef\xbb\xbf")
-        .unwrap_or(&answer.body);
+pub(crate) fn read(answer: &Answer) -> Result<Data, String> {
+    let bytes = answer.decoded()?;
     if bytes.is_empty() {
         return Ok(Data::NULL);
     }
     let Some(media) = answer.header("content-type") else {
-        return Ok(guess(bytes));
+        return Ok(guess(answer));
     };
     match body_kind(media) {
-        BodyKind::Json => Data::parse(bytes).map_err(|error| {
-            format!("the body is not valid JSON, though `{media}` says so: {error}")
-        }),
-        BodyKind::Text | BodyKind::Form => text(bytes, media).map(Data::string),
+        BodyKind::Json => match answer.text()?.as_ref() {
+            "" => Ok(Data::NULL),
+            text => Data::parse(text.as_bytes()).map_err(|error| {
+                format!("the body is not valid JSON, though `{media}` says so: {error}")
+            }),
+        },
+        BodyKind::Text | BodyKind::Form => answer.text().map(|text| Data::string(text.as_ref())),
         BodyKind::Multipart | BodyKind::Binary => Ok(Data::string(STANDARD.encode(bytes))),
     }
 }
 
-fn guess(bytes: &[u8]) -> Data {
-    match (Data::parse(bytes), std::str::from_utf8(bytes)) {
-        (Ok(data), _) => data,
-        (Err(_), Ok(text)) => Data::string(text),
-        (Err(_), Err(_)) => Data::string(STANDARD.encode(bytes)),
-    }
-}
-
-fn text(bytes: &[u8], media: &str) -> Result<String, String> {
-    let label = media.split(';').skip(1).find_map(|parameter| {
-        let (name, value) = parameter.split_once('=')?;
-        name.trim()
-            .eq_ignore_ascii_case("charset")
-            .then(|| value.trim().trim_matches('"'))
-    });
-    let encoding = match label {
-        None => UTF_8,
-        Some(label) => Encoding::for_label(label.as_bytes())
-            .ok_or_else(|| format!("the character set `{label}` isn't known"))?,
-    };
-    let (text, _, is_broken) = encoding.decode(bytes);
-    match is_broken {
-        true => Err(format!("the body isn't valid {}", encoding.name())),
-        false => Ok(text.into_owned()),
+/// Without a content type, the bytes may be anything.
+fn guess(answer: &Answer) -> Data {
+    match answer.text() {
+        Ok(text) => Data::parse(text.as_bytes()).unwrap_or_else(|_| Data::string(text.as_ref())),
+        Err(_) => Data::string(STANDARD.encode(&answer.body)),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
     use swirl_model::data;
 
@@ -165,6 +135,7 @@ mod tests {
             status,
             headers,
             body: body.to_vec(),
+            coding_error: None,
         }
     }
 

@@ -54,10 +54,10 @@ pub(crate) fn build(operation: &Operation, arguments: Map<String, Value>) -> Res
     };
     let content_type = body.content_type.clone();
     let bytes = match body.kind {
-        BodyKind::Json => value.to_string().into_bytes(),
+        BodyKind::Json => encoded(&value.to_string(), &content_type)?,
         BodyKind::Form => form(body, &value)?.into_bytes(),
         BodyKind::Multipart => return multipart(body, &value).map(Body::Multipart),
-        BodyKind::Text => text(&value).into_bytes(),
+        BodyKind::Text => encoded(&text(&value), &content_type)?,
         BodyKind::Binary => match &value {
             Value::String(text) => decode(text).ok_or_else(|| not_base64("body"))?,
             _ => return Err(not_base64("body")),
@@ -185,6 +185,17 @@ fn form(body: &RequestBody, value: &Value) -> Result<String, String> {
 fn multipart(body: &RequestBody, value: &Value) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     for (name, value, property) in members(body, value)? {
+        if let Some(styled) = property.and_then(|property| property.style) {
+            let pairs = style::parts(name, styled, value)
+                .map_err(|reason| format!("argument `{name}`: {reason}"))?;
+            parts.extend(pairs.into_iter().map(|(name, text)| Part {
+                name,
+                file_name: None,
+                content_type: None,
+                bytes: text.into_bytes(),
+            }));
+            continue;
+        }
         let values = match value {
             Value::Array(items) => items.iter().collect(),
             value => vec![value],
@@ -223,6 +234,11 @@ fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<Part, 
     })
 }
 
+/// In the character set of its content type.
+fn encoded(text: &str, content_type: &str) -> Result<Vec<u8>, String> {
+    swirl_content::encode(text, content_type).map_err(|error| format!("its body: {error}"))
+}
+
 /// A string without quotes, anything else as compact JSON.
 fn text(value: &Value) -> String {
     match value {
@@ -255,8 +271,12 @@ mod tests {
 
     /// An operation with this `requestBody`, given as YAML.
     fn operation(body: &str) -> Operation {
+        operation_of("3.0.0", body)
+    }
+
+    fn operation_of(version: &str, body: &str) -> Operation {
         let document = format!(
-            "{{openapi: 3.0.0, servers: [{{url: 'http://h'}}], paths: {{'/a': {{post: \
+            "{{openapi: {version}, servers: [{{url: 'http://h'}}], paths: {{'/a': {{post: \
              {{operationId: a, parameters: [{{name: id, in: query}}], requestBody: {body}}}}}}}}}"
         );
         OpenApi::parse(document.as_bytes(), "")
@@ -412,10 +432,89 @@ mod tests {
     }
 
     #[test]
+    fn parts_have_the_styles_of_openapi_3_1() {
+        let body = "{content: {multipart/form-data: {schema: {type: object, properties: {file: {format: binary}}}, \
+             encoding: {tags: {style: form, explode: false}, piped: {style: pipeDelimited}, all: {explode: true}, \
+             place: {style: deepObject}, flat: {explode: false}, file: {style: form}}}}}";
+        let body = body.replace(
+            "properties: {",
+            "properties: {tags: {}, piped: {}, all: {}, place: {}, flat: {}, ",
+        );
+        let parts = |version: &str, arguments: Value| {
+            let Value::Object(arguments) = arguments else {
+                unreachable!("arguments are an object")
+            };
+            let Ok(Body::Multipart(parts)) = build(&operation_of(version, &body), arguments) else {
+                panic!("no multipart body")
+            };
+            let text = |part: Part| {
+                let media = part.content_type.map(|media| format!(" ({media})"));
+                let text = String::from_utf8(part.bytes).unwrap();
+                format!("{}={text}{}", part.name, media.unwrap_or_default())
+            };
+            parts.into_iter().map(text).collect::<Vec<_>>()
+        };
+        let arguments = json!({
+            "tags": ["x, y", "z"], "piped": ["a", "b"], "all": ["a", "b"], "place": {"city": "Ulm", "at": [1, 2]},
+            "flat": {"R": 100, "G": true}, "file": "aGk=", "other": {"a": 1},
+        });
+        assert_eq!(
+            parts("3.1.0", arguments.clone()),
+            [
+                "tags=x, y,z",
+                "piped=a|b",
+                "all=a",
+                "all=b",
+                "place[city]=Ulm",
+                "place[at]=1",
+                "place[at]=2",
+                "flat=R,100,G,true",
+                "file=hi (application/octet-stream)",
+                "other={\"a\":1} (application/json)",
+            ]
+        );
+        let older = parts("3.0.3", arguments);
+        assert_eq!(older[..2], ["tags=x, y", "tags=z"]);
+        assert!(
+            older.contains(&"flat={\"R\":100,\"G\":true} (application/json)".to_owned()),
+            "{older:?}"
+        );
+    }
+
+    #[test]
+    fn members_that_only_the_service_sets_are_not_required() {
+        const PET: &str =
+            "{type: object, required: [id, name], properties: {id: {readOnly: true}, name: {}}}";
+        const PARTS: &str =
+            "{allOf: [{required: [id, name]}, {properties: {id: {allOf: [{readOnly: true}]}}}]}";
+        const ONE: &str = "{oneOf: [{required: [id], properties: {id: {}}}, {required: [name]}]}";
+        for (schema, expected) in [
+            (PET, Err("the argument `name` is missing")),
+            (PARTS, Err("the argument `name` is missing")),
+            // Only one of them applies.
+            (ONE, Ok(())),
+        ] {
+            for media in ["application/x-www-form-urlencoded", "multipart/form-data"] {
+                let body =
+                    format!("{{required: true, content: {{{media}: {{schema: {schema}}}}}}}");
+                assert!(sent(&body, json!({"name": "Rex"})).is_ok(), "{schema}");
+                let found = sent(&body, json!({"age": 1})).map(drop);
+                assert_eq!(found, expected.map_err(str::to_owned), "{schema}");
+            }
+        }
+    }
+
+    #[test]
     fn text_and_bytes_are_given_as_a_whole() {
         let text_body = "{content: {text/plain: {}}}";
         assert_eq!(text(text_body, json!({"body": "plain"})), "plain");
         assert_eq!(text(text_body, json!({"body": {"a": 1}})), r#"{"a":1}"#);
+        let latin = "{content: {'text/plain; charset=latin1': {}}}";
+        assert!(
+            sent(latin, json!({"body": "\u{4e2d}"}))
+                .unwrap_err()
+                .contains("its body: the text has characters")
+        );
         assert!(
             sent(text_body, json!({"a": 1}))
                 .unwrap_err()

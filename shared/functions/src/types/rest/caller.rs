@@ -3,16 +3,17 @@
 use std::time::Duration;
 
 use reqwest::Method;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use reqwest::multipart;
 use swirl_model::Data;
+use url::Url;
 
 use super::answer;
 use super::body::{Body, Part};
 use super::operation::{Operation, Scheme};
 use super::request::{self, Request};
 use super::security::{self, Carrier};
-use crate::auth::{Auth, Hints, OAuth2, Secret, Tokens};
+use crate::auth::{Auth, Hints, OAuth2, Secret, Tokens, digest_answer};
 use crate::http::{Answer, Http, shown};
 use crate::watch;
 use crate::{CallError, CallErrorKind};
@@ -41,6 +42,16 @@ pub struct CallContext<'a> {
     pub secrets: &'a [String],
 }
 
+/// A request that was answered.
+pub(crate) struct Exchanged {
+    pub(crate) request: Request,
+    pub(crate) answer: Answer,
+    /// Its name in errors.
+    what: String,
+    /// What a refusal may be due to.
+    hint: String,
+}
+
 impl RestCaller {
     pub fn new(http: Http) -> RestCaller {
         RestCaller {
@@ -59,12 +70,33 @@ impl RestCaller {
         arguments: &Data,
         context: &CallContext<'_>,
     ) -> Result<Data, CallError> {
-        let request = self.prepare(operation, arguments, context)?;
+        let done = self.ask(operation, arguments, context, true).await?;
+        answer::data(&done.answer, &done.what, &done.request.secrets, &done.hint)
+    }
+
+    /// Sends the request and gives the answer, whatever its status.
+    pub(crate) async fn ask(
+        &self,
+        operation: &Operation,
+        arguments: &Data,
+        context: &CallContext<'_>,
+        follows: bool,
+    ) -> Result<Exchanged, CallError> {
+        let mut request = self.prepare(operation, arguments, context)?;
+        request.follows = follows;
         let what = format!("{} {}", request.method, shown(&request.url));
         let timeout = context.timeout.unwrap_or(self.http.config().timeout);
         match tokio::time::timeout(timeout, self.exchange(operation, request, context, &what)).await
         {
-            Ok(result) => result,
+            Ok(result) => {
+                let (request, answer, hint) = result?;
+                Ok(Exchanged {
+                    request,
+                    answer,
+                    what,
+                    hint,
+                })
+            }
             Err(_) => {
                 let message = format!("{what}: no answer within {} s", timeout.as_secs_f64());
                 Err(CallError::new(CallErrorKind::Timeout, message))
@@ -107,7 +139,7 @@ impl RestCaller {
         request: Request,
         context: &CallContext<'_>,
         what: &str,
-    ) -> Result<Data, CallError> {
+    ) -> Result<(Request, Answer, String), CallError> {
         let Some(auth) = context.auth else {
             let answer = self.send(&request, what).await?;
             let wanted = security::wanted(operation);
@@ -117,12 +149,16 @@ impl RestCaller {
             } else {
                 String::new()
             };
-            return answer::data(&answer, what, &request.secrets, &hint);
+            return Ok((request, answer, hint));
         };
         let carrier = security::carrier(operation, &request, auth)?;
         let (request, answer) = match auth {
             Auth::Basic { username, password } => {
                 self.send_with(request, &carrier, Some(username), password, what)
+                    .await?
+            }
+            Auth::Digest { username, password } => {
+                self.send_with_digest(request, (username, password), what)
                     .await?
             }
             Auth::Bearer { token } => self.send_with(request, &carrier, None, token, what).await?,
@@ -131,7 +167,7 @@ impl RestCaller {
                     .await?
             }
         };
-        answer::data(&answer, what, &request.secrets, "")
+        Ok((request, answer, String::new()))
     }
 
     /// Sends the request with a token, and again with a fresh one if the service answers 401.
@@ -155,6 +191,34 @@ impl RestCaller {
         self.send_with(request, carrier, None, &fresh, what).await
     }
 
+    /// Sends the request, and again with an answer to the service's challenge.
+    async fn send_with_digest(
+        &self,
+        mut request: Request,
+        (username, password): (&str, &Secret),
+        what: &str,
+    ) -> Result<(Request, Answer), CallError> {
+        request.secrets.push(password.expose().to_owned());
+        let first = self.send(&request, what).await?;
+        if first.status != 401 {
+            return Ok((request, first));
+        }
+        let body = match &request.body {
+            Body::Bytes { bytes, .. } => Some(bytes.as_slice()),
+            _ => None,
+        };
+        // It is made for an address, and a redirect leads to another one.
+        let answer = |url: &Url| {
+            let sent = (request.method.as_str(), url, body);
+            digest_answer(&first.headers, (username, password), sent)
+        };
+        if answer(&request.url)?.is_none() {
+            return Ok((request, first));
+        }
+        let second = self.send_answering(&request, what, answer).await?;
+        Ok((request, second))
+    }
+
     async fn send_with(
         &self,
         mut request: Request,
@@ -169,6 +233,15 @@ impl RestCaller {
     }
 
     async fn send(&self, request: &Request, what: &str) -> Result<Answer, CallError> {
+        self.send_answering(request, what, |_| Ok(None)).await
+    }
+
+    async fn send_answering(
+        &self,
+        request: &Request,
+        what: &str,
+        authorization: impl Fn(&Url) -> Result<Option<HeaderValue>, CallError>,
+    ) -> Result<Answer, CallError> {
         let method = Method::from_bytes(request.method.as_bytes()).map_err(|_| {
             CallError::arguments(format!("`{}` is not a valid HTTP method", request.method))
         })?;
@@ -178,10 +251,11 @@ impl RestCaller {
             watch::next_parts(|| described(parts));
         }
         let make = |url| {
-            let mut out = self
-                .http
-                .request(method.clone(), url)
-                .headers(headers.clone());
+            let mut headers = headers.clone();
+            if let Some(authorization) = authorization(&url)? {
+                headers.insert(AUTHORIZATION, authorization);
+            }
+            let mut out = self.http.request(method.clone(), url).headers(headers);
             match &request.body {
                 Body::Empty => {}
                 Body::Bytes {
@@ -197,7 +271,10 @@ impl RestCaller {
             }
             Ok(out)
         };
-        self.http.send_on(&method, &request.url, what, make).await
+        match request.follows {
+            true => self.http.send_on(&method, &request.url, what, make).await,
+            false => self.http.send_as_is(&request.url, what, make).await,
+        }
     }
 }
 

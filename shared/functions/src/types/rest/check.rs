@@ -1,5 +1,8 @@
 //! Checks arguments and answers of an operation against its document.
 
+use serde_json::Value;
+use swirl_model::Data;
+
 use super::document::{Found, OpenApi};
 use super::media::body_kind;
 use super::node::Node;
@@ -15,6 +18,9 @@ impl Resolve for OpenApi {
         self.resolve(node).ok()
     }
 }
+
+/// The size of a schema that is kept for checks of the values that expressions give.
+const KEPT_NODES_MAX: usize = 500;
 
 type Members<'a> = Vec<(&'a str, &'a Known)>;
 
@@ -92,6 +98,78 @@ pub(super) fn arguments(
         Some(body) => problems.extend(self::body(document, &found, body, rest)),
     }
     problems
+}
+
+/// The schemas of an operation's parameters that need no other part of the document.
+#[derive(Default)]
+pub(super) struct Kept(Vec<(Parameter, Value)>);
+
+impl Kept {
+    pub(super) fn of(document: &OpenApi, operation: &Operation) -> Kept {
+        let nodes = document.find(&operation.id).ok();
+        let nodes = nodes.and_then(|found| openapi3::parameter_nodes(document, &found).ok());
+        let nodes = nodes.unwrap_or_default();
+        let kept = operation.parameters.iter().filter_map(|parameter| {
+            let node = nodes.iter().find(|node| is_it(node, parameter))?;
+            let schema = document.follow(schema_of(document, node)?)?.value;
+            let is_small = size(schema) <= KEPT_NODES_MAX;
+            is_small.then(|| (parameter.clone(), schema.clone()))
+        });
+        Kept(kept.collect())
+    }
+
+    /// The reason why an argument doesn't fit its parameter.
+    pub(super) fn misfit(&self, operation: &Operation, arguments: &Data) -> Option<String> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let Known::Object(members) = Known::from(Value::from(arguments)) else {
+            return None;
+        };
+        let mut rest: Members<'_> = members
+            .iter()
+            .map(|(name, it)| (name.as_str(), it))
+            .collect();
+        self.0.iter().find_map(|(parameter, schema)| {
+            let (name, value) = take(&mut rest, operation, parameter)?;
+            if *value == Known::Null {
+                return None;
+            }
+            let form = match parameter.json {
+                true => Form::Sent,
+                false => Form::Text,
+            };
+            let what = format!("the argument `{}`", parameter.name);
+            let pointer = below("", name);
+            let schema = Node {
+                value: schema,
+                at: String::new(),
+                document: None,
+            };
+            let at = ValueLocation::new(&pointer, &what);
+            let misfits = Fits::new(&NoReferences, form).check(schema, value, at);
+            Some(misfits.into_iter().next()?.message)
+        })
+    }
+}
+
+/// Any value fits where a schema refers to another.
+struct NoReferences;
+
+impl Resolve for NoReferences {
+    fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
+        node.value.get("$ref").is_none().then_some(node)
+    }
+}
+
+/// The number of values in a schema.
+fn size(value: &Value) -> usize {
+    let parts: usize = match value {
+        Value::Array(items) => items.iter().map(size).sum(),
+        Value::Object(members) => members.values().map(size).sum(),
+        _ => 0,
+    };
+    parts + 1
 }
 
 /// Takes a parameter's value out of the arguments.

@@ -38,6 +38,9 @@ pub enum Error {
         first: String,
         second: String,
     },
+    /// Nothing says where the service is, for this reason.
+    #[error("{0}")]
+    NoAddress(String),
     #[error("{at}: {message}")]
     Invalid { at: String, message: String },
 }

@@ -1,11 +1,15 @@
 //! `rest` as a function type: `operation` is `<URI of an OpenAPI document>#<operation id>`.
 
 use swirl_model::workflow::Function;
+use url::Url;
 
 use super::described::RestFunction;
 use super::library::parts;
+use super::task::TaskCall;
 use super::{Library, Operation, Refused, inline};
-use crate::types::{CompileResult, Compiled, Documents, FunctionType};
+use crate::problem::{Part, Unusable};
+use crate::servers::unknown;
+use crate::types::{CompileResult, Compiled, Documents, FunctionType, NOWHERE, Unaddressed};
 
 pub(crate) const TYPE: FunctionType = FunctionType {
     word: "rest",
@@ -22,7 +26,7 @@ fn document(function: &Function) -> Option<&str> {
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let mut library = Library::default();
-    let operations: Vec<Option<Result<Operation, String>>> = functions
+    let operations: Vec<Option<Result<Found, Unusable>>> = functions
         .iter()
         .map(|function| {
             let is_inline = inline::is_inline(function);
@@ -33,26 +37,49 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     let compiled = functions.iter().zip(operations);
     compiled
         .map(|(function, operation)| match operation {
-            None => inline::compile(function),
-            Some(operation) => {
+            None => inline::compile(function, documents),
+            Some(found) => {
                 let (uri, _) = parts(function)?;
                 let document = read.get(uri).cloned();
-                Ok(Box::new(RestFunction::new(operation?, document)) as Compiled)
+                let (operation, unaddressed) = found?;
+                let compiled: Compiled = match function.place.is_empty() {
+                    true => Box::new(RestFunction::new(operation, document)),
+                    false => Box::new(TaskCall::new(function, operation, document)),
+                };
+                Ok(match unaddressed {
+                    Some(reason) => Unaddressed::wrap(compiled, reason),
+                    None => compiled,
+                })
             }
         })
         .collect()
 }
 
+/// An operation, and the reason why it cannot be called, if nothing says where its service is.
+type Found = (Operation, Option<String>);
+
 fn operation(
     library: &mut Library,
     function: &Function,
     documents: &Documents<'_>,
-) -> Result<Operation, String> {
-    let found = library.operation(function, documents);
+) -> Result<Found, Unusable> {
+    let found = match library.operation(function, documents) {
+        Err(Refused::NoAddress(uri, reason)) => {
+            let service = format!("the service of `{uri}` ({reason})");
+            let reason = unknown(&function.name, &service, "https://host");
+            let nowhere = Url::parse(NOWHERE).ok();
+            let found = library.operation_at(function, documents, nowhere.as_ref());
+            found.map(|operation| (operation, Some(reason)))
+        }
+        found => found.map(|operation| (operation, None)),
+    };
     found.map_err(|refused| match refused {
-        Refused::Wrong(reason) => reason,
+        Refused::Unknown(reason) => Unusable::at(Part::Operation, reason),
+        Refused::Wrong(reason) => reason.into(),
+        Refused::NoAddress(uri, reason) => Unusable::from(reason).of(&uri),
         Refused::Missing(uri) => {
             format!("`{uri}`, which its document refers to, isn't among the definition's resources")
+                .into()
         }
     })
 }

@@ -6,17 +6,14 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
-use swirl_model::Data;
 use swirl_model::workflow::Function;
-use swirl_ports::CallRequest;
 
 use super::OpenApi;
 use super::described::RestFunction;
-use crate::CallError;
+use crate::servers::unknown;
 use crate::types::service::service_url;
-use crate::types::{Clients, CompileResult, CompiledFunction, Context, Known, Misfit};
+use crate::types::{CompileResult, Documents, NOWHERE, Unaddressed};
 
 /// The key in a function's `metadata` for the service's address.
 const SERVER: &str = "server";
@@ -29,7 +26,7 @@ pub(super) fn is_inline(function: &Function) -> bool {
 }
 
 /// The address in the function's metadata.
-pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
+pub(crate) fn server(function: &Function) -> Result<Option<String>, String> {
     let Some(given) = function.metadata.get(SERVER) else {
         return Ok(None);
     };
@@ -43,26 +40,34 @@ pub(super) fn server(function: &Function) -> Result<Option<String>, String> {
     Ok(Some(text.to_owned()))
 }
 
-pub(super) fn compile(function: &Function) -> CompileResult {
+pub(super) fn compile(function: &Function, documents: &Documents<'_>) -> CompileResult {
     let mut paths: Value = serde_json::from_str(&function.operation)
         .map_err(|error| format!("the inline OpenAPI paths are not valid JSON: {error}"))?;
-    let server = server(function)?;
+    let own = documents.server(function, None);
+    let server = documents.server_or_own(function, None)?;
     let mut has_server = server.is_some();
     for item in paths.as_object_mut().into_iter().flatten() {
         let (_, item) = item;
         has_server |= item.get("servers").is_some();
+        if let (Some(item), Some(_)) = (item.as_object_mut(), own) {
+            item.remove("servers");
+        }
         for (_, operation) in item.as_object_mut().into_iter().flatten() {
             let Some(operation) = operation.as_object_mut() else {
                 continue;
             };
             has_server |= operation.contains_key("servers");
             operation.insert("operationId".to_owned(), json!(ID));
+            if own.is_some() {
+                operation.remove("servers");
+            }
             // The function's `authRef` provides the credentials.
             operation.remove("security");
         }
     }
     // A document needs a server. This one is never used.
-    let server = server.unwrap_or_else(|| "http://server.invalid".to_owned());
+    let server = server.map_or_else(|| NOWHERE.to_owned(), |server| server.to_string());
+    let server = server.trim_end_matches('/');
     let document = json!({"openapi": "3.1.0", "servers": [{"url": server}], "paths": paths});
     let document = OpenApi::parse(document.to_string().as_bytes(), "inline:")
         .map_err(|error| error.to_string())?;
@@ -71,38 +76,7 @@ pub(super) fn compile(function: &Function) -> CompileResult {
     if has_server {
         return Ok(Box::new(described));
     }
-    Ok(Box::new(NoServer {
-        name: function.name.to_string(),
-        described,
-    }))
-}
-
-/// A function that was deployed without its service's address.
-struct NoServer {
-    name: String,
-    described: RestFunction,
-}
-
-#[async_trait]
-impl CompiledFunction for NoServer {
-    async fn call(&self, _: &Clients, _: &CallRequest, _: &Context<'_>) -> Result<Data, CallError> {
-        let message = format!(
-            "the function `{}` has an inline OpenAPI document without `servers`; say where the \
-             service is with `metadata: {{server: \"https://host\"}}`",
-            self.name
-        );
-        Err(CallError::arguments(message))
-    }
-
-    fn release_documents(&mut self) -> Result<(), String> {
-        self.described.release_documents()
-    }
-
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
-        self.described.check(arguments)
-    }
-
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
-        self.described.check_answer(answer)
-    }
+    let service = "the service of its inline OpenAPI document, which has no `servers`,";
+    let reason = unknown(&function.name, service, "https://host");
+    Ok(Unaddressed::wrap(Box::new(described), reason))
 }

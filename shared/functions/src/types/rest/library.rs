@@ -8,9 +8,9 @@ use url::Url;
 
 use super::document::OpenApi;
 use super::error::Error;
-use super::inline::{is_inline, server};
+use super::inline::is_inline;
 use super::operation::Operation;
-use crate::types::Documents;
+use crate::types::{Documents, NOWHERE};
 
 /// The document's URI and the operation's id in a function's operation.
 pub(super) fn parts(function: &Function) -> Result<(&str, &str), String> {
@@ -36,6 +36,10 @@ pub(crate) struct Library {
 pub(crate) enum Refused {
     /// A document that another one refers to is missing.
     Missing(String),
+    /// The document at this URI doesn't say where the service is, for this reason.
+    NoAddress(String, String),
+    /// The document has no such operation.
+    Unknown(String),
     Wrong(String),
 }
 
@@ -49,9 +53,30 @@ impl Library {
         function: &Function,
         documents: &Documents<'_>,
     ) -> Result<Operation, Refused> {
+        let (uri, _) = parts(function).map_err(Refused::Wrong)?;
+        let own = documents.server(function, Some(uri));
+        let server = documents.server_or_own(function, Some(uri));
+        let server = server.map_err(Refused::Wrong)?;
+        let mut operation = self.operation_at(function, documents, server.as_ref())?;
+        // The operator's address takes precedence over an absolute one of the document.
+        if let Some(own) = own
+            && Url::parse(&operation.server).is_ok_and(|server| server.origin() != own.origin())
+        {
+            own.as_str()
+                .trim_end_matches('/')
+                .clone_into(&mut operation.server);
+        }
+        Ok(operation)
+    }
+
+    /// The same with this address, if the document has none.
+    pub(super) fn operation_at(
+        &mut self,
+        function: &Function,
+        documents: &Documents<'_>,
+        server: Option<&Url>,
+    ) -> Result<Operation, Refused> {
         let (uri, id) = parts(function).map_err(Refused::Wrong)?;
-        let server = server(function).map_err(Refused::Wrong)?;
-        let server = server.as_deref().and_then(|server| Url::parse(server).ok());
         let wrong = |reason: &dyn std::fmt::Display| Refused::Wrong(format!("`{uri}`: {reason}"));
         let content = documents.get(uri).ok_or_else(|| {
             let reason = "it isn't among the definition's resources";
@@ -62,7 +87,7 @@ impl Library {
         });
         let document = read.as_mut().map_err(|reason| wrong(reason))?;
         loop {
-            match document.operation_at(id, server.as_ref()) {
+            match document.operation_at(id, server) {
                 Ok(operation) => return Ok(operation),
                 Err(Error::MissingDocument { uri: other, .. }) => {
                     let Some(content) = documents.get(&other) else {
@@ -70,6 +95,12 @@ impl Library {
                     };
                     let added = document.add(&other, content.as_bytes());
                     added.map_err(|error| wrong(&error))?;
+                }
+                Err(Error::NoAddress(reason)) => {
+                    return Err(Refused::NoAddress(uri.to_owned(), reason));
+                }
+                Err(error @ Error::UnknownOperation { .. }) => {
+                    return Err(Refused::Unknown(format!("`{uri}`: {error}")));
                 }
                 Err(error) => return Err(wrong(&error)),
             }
@@ -92,7 +123,11 @@ impl Library {
         if is_inline(function) {
             return None;
         }
-        match self.operation(function, documents) {
+        let mut found = self.operation(function, documents);
+        if let Err(Refused::NoAddress(..)) = found {
+            found = self.operation_at(function, documents, Url::parse(NOWHERE).ok().as_ref());
+        }
+        match found {
             Err(Refused::Missing(uri)) => Some(uri),
             _ => None,
         }

@@ -46,11 +46,13 @@ mod security;
 mod server;
 mod style;
 mod swagger2;
+mod task;
 
 pub use caller::{CallContext, RestCaller};
 pub use document::OpenApi;
 pub use error::{DOCUMENT_BYTES_MAX, Error};
 pub(crate) use function::TYPE;
+pub(crate) use inline::server as metadata_server;
 pub(crate) use library::{Library, Refused};
 pub(crate) use node::Node;
 pub(crate) use read::{hint, read};

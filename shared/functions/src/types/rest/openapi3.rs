@@ -185,7 +185,10 @@ fn request_body(
                 .trim()
                 .to_owned()
         });
-        if encoding.get("style").is_some() || encoding.get("explode").is_some() {
+        // OpenAPI 3.0 ignores them for parts. A file has no form as text.
+        let is_styled = kind == BodyKind::Form || (!is_3_0(document) && !property.binary);
+        let has_style = encoding.get("style").is_some() || encoding.get("explode").is_some();
+        if is_styled && has_style {
             let text = encoding.text("style").unwrap_or("form");
             let style = style(text, Location::Query).ok_or_else(|| {
                 Error::invalid(&encoding.at, format!("a form has no style `{text}`"))
@@ -206,6 +209,12 @@ fn request_body(
             Vec::new()
         },
     }))
+}
+
+fn is_3_0(document: &OpenApi) -> bool {
+    let version = document.root();
+    let version = version.text("openapi").unwrap_or_default();
+    version.starts_with("3.0")
 }
 
 /// The names that stand for the whole body, which are those without another meaning.

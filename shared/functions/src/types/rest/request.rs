@@ -33,6 +33,8 @@ pub(crate) struct Request {
     pub(crate) keys_given: Vec<(Location, String)>,
     /// Values that errors must not show.
     pub(crate) secrets: Vec<String>,
+    /// Redirects within the same origin are followed.
+    pub(crate) follows: bool,
 }
 
 impl Request {
@@ -113,6 +115,7 @@ pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, 
         body,
         keys_given: Vec::new(),
         secrets: Vec::new(),
+        follows: true,
     };
     request
         .set_header("accept", &operation.accept, false)

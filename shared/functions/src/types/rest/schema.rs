@@ -14,12 +14,18 @@ use super::operation::Property;
 /// The maximum depth of `allOf`, `anyOf` and `oneOf`.
 const DEPTH_MAX: usize = 64;
 
+/// The maximum number of parts of a member's schema that are examined.
+const PARTS_MAX: usize = 64;
+
 /// A body's schema.
 #[derive(Debug, Default)]
 pub(crate) struct Shape {
     /// Whether the stated types include `object`. `None` if no types are stated.
     pub(crate) object: Option<bool>,
     pub(crate) properties: Vec<Property>,
+    required: HashSet<String>,
+    /// Only the service sets these, so they aren't required, whichever part of the schema requires them.
+    read_only: HashSet<String>,
     /// The locations that have been examined, because a schema may contain itself repeatedly.
     seen: HashSet<String>,
 }
@@ -38,16 +44,35 @@ pub(crate) fn shape(
 ) -> Result<Shape, Error> {
     let mut shape = Shape::default();
     if let Some(schema) = schema {
-        collect(document, schema, details, &mut shape, DEPTH_MAX)?;
+        collect(document, schema, details, &mut shape, true, DEPTH_MAX)?;
+    }
+    shape
+        .required
+        .retain(|name| !shape.read_only.contains(name));
+    for property in &mut shape.properties {
+        property.required = shape.required.contains(&property.name);
+    }
+    for name in &shape.required {
+        if !shape.properties.iter().any(|known| known.name == *name) {
+            shape.properties.push(Property {
+                name: name.clone(),
+                required: true,
+                binary: false,
+                content_type: None,
+                style: None,
+            });
+        }
     }
     Ok(shape)
 }
 
+/// `always`: the schema applies to each body, so it isn't one of several alternatives.
 fn collect(
     document: &OpenApi,
     schema: Node<'_>,
     details: bool,
     shape: &mut Shape,
+    always: bool,
     depth: usize,
 ) -> Result<(), Error> {
     let schema = document.resolve(schema)?;
@@ -59,24 +84,27 @@ fn collect(
         let object = types.contains(&"object");
         shape.object = Some(shape.object.unwrap_or(false) || object);
     }
-    let required: Vec<_> = schema
-        .get("required")
-        .map(|list| list.items())
-        .unwrap_or_default();
+    if always {
+        let required = schema.get("required").map(|list| list.items());
+        let required = required.unwrap_or_default().into_iter();
+        let names = required.filter_map(|item| item.value.as_str().map(str::to_owned));
+        shape.required.extend(names);
+    }
     for (name, member) in schema
         .get("properties")
         .map(|all| all.members())
         .unwrap_or_default()
     {
         shape.object.get_or_insert(true);
+        if is_read_only(document, member.clone(), &mut HashSet::new())? {
+            shape.read_only.insert(name.to_owned());
+        }
         if shape.has(name) {
             continue;
         }
         shape.properties.push(Property {
             name: name.to_owned(),
-            required: required
-                .iter()
-                .any(|item| item.value.as_str() == Some(name)),
+            required: false,
             binary: details && is_binary(document, member)?,
             content_type: None,
             style: None,
@@ -84,10 +112,38 @@ fn collect(
     }
     for key in ["allOf", "anyOf", "oneOf"] {
         for part in schema.get(key).map(|list| list.items()).unwrap_or_default() {
-            collect(document, part, details, shape, depth - 1)?;
+            let always = always && key == "allOf";
+            collect(document, part, details, shape, always, depth - 1)?;
         }
     }
     Ok(())
+}
+
+/// Also if a part of its schema or the place of a reference to it says so. `seen`: the locations that have been
+/// examined, because a schema may contain itself repeatedly.
+fn is_read_only(
+    document: &OpenApi,
+    schema: Node<'_>,
+    seen: &mut HashSet<String>,
+) -> Result<bool, Error> {
+    let flag = |node: &Node<'_>| node.flag("readOnly") == Some(true);
+    if flag(&schema) {
+        return Ok(true);
+    }
+    let schema = document.resolve(schema)?;
+    if seen.len() >= PARTS_MAX || !seen.insert(schema.at.clone()) {
+        return Ok(false);
+    }
+    if flag(&schema) {
+        return Ok(true);
+    }
+    let parts = schema.get("allOf").map(|list| list.items());
+    for part in parts.unwrap_or_default() {
+        if is_read_only(document, part, seen)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn types<'a>(schema: &Node<'a>) -> Vec<&'a str> {

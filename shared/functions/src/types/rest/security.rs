@@ -15,11 +15,15 @@ use crate::auth::Auth;
 use crate::types::Known;
 use crate::{CallError, CallErrorKind};
 
+/// A document's name for a digest.
+const DIGEST: &str = "HTTP digest";
+
 /// The way in which a credential is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Carrier {
     Basic,
     Bearer,
+    Digest,
     ApiKey { location: Location, name: String },
 }
 
@@ -34,6 +38,7 @@ pub(crate) fn carrier(
 ) -> Result<Carrier, CallError> {
     let own = match auth {
         Auth::Basic { .. } => Carrier::Basic,
+        Auth::Digest { .. } => Carrier::Digest,
         Auth::Bearer { .. } | Auth::OAuth2(_) => Carrier::Bearer,
     };
     let mut is_open_to_any = operation.security.is_empty();
@@ -48,6 +53,7 @@ pub(crate) fn carrier(
                 (Scheme::Basic, Carrier::Basic) | (Scheme::Bearer { .. }, Carrier::Bearer) => {
                     return Ok(own);
                 }
+                (Scheme::Other(name), Carrier::Digest) if name == DIGEST => return Ok(own),
                 (Scheme::ApiKey { location, name }, Carrier::Bearer) => {
                     return Ok(Carrier::ApiKey {
                         location: *location,
@@ -94,8 +100,9 @@ pub(crate) fn misfit(
             .collect();
         match (&open[..], scheme) {
             ([], _) | ([Scheme::Basic], AuthScheme::Basic) => true,
+            ([Scheme::Other(name)], AuthScheme::Digest) => name == DIGEST,
             ([Scheme::Bearer { .. } | Scheme::ApiKey { .. }], scheme) => {
-                scheme != AuthScheme::Basic
+                !matches!(scheme, AuthScheme::Basic | AuthScheme::Digest)
             }
             _ => false,
         }
@@ -106,6 +113,7 @@ pub(crate) fn misfit(
     let word = match scheme {
         AuthScheme::Basic => "basic",
         AuthScheme::Bearer => "bearer",
+        AuthScheme::Digest => "digest",
         AuthScheme::OAuth2 => "oauth2",
     };
     Some(format!(
@@ -159,6 +167,8 @@ pub(crate) fn place(
             request.set_header("authorization", &format!("Basic {encoded}"), true)
         }
         Carrier::Bearer => request.set_header("authorization", &format!("Bearer {secret}"), true),
+        // It is made for a challenge.
+        Carrier::Digest => Ok(()),
         Carrier::ApiKey { location, name } => match location {
             Location::Header => request.set_header(name, secret, true),
             Location::Cookie => {

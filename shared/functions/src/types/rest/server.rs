@@ -8,8 +8,25 @@ use super::error::Error;
 use super::node::Node;
 
 /// The first server of the operation, else of its path, else of the document, else the given one, else `/`. A relative
-/// URL is resolved against the document's own URL, or else against the given one.
+/// URL is resolved against the document's own URL, or else against the given one. A server without a usable address
+/// counts as none.
 pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
+    or_given(openapi3_stated(document, found), found.server.as_ref())
+}
+
+fn or_given(stated: Result<String, Error>, given: Option<&Url>) -> Result<String, Error> {
+    match (stated, given) {
+        (Err(Error::Invalid { .. }), Some(given)) => {
+            Ok(given.as_str().trim_end_matches('/').to_owned())
+        }
+        (Err(Error::Invalid { at, message }), None) => {
+            Err(Error::NoAddress(format!("{at}: {message}")))
+        }
+        (stated, _) => stated,
+    }
+}
+
+fn openapi3_stated(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let first = [&found.operation, &found.item, &root]
         .into_iter()
@@ -33,6 +50,10 @@ pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, 
 
 /// The scheme of the document's own URI if it is listed or no scheme is listed, otherwise `https` before `http`.
 pub(crate) fn swagger2(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
+    or_given(swagger2_stated(document, found), found.server.as_ref())
+}
+
+fn swagger2_stated(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
     let root = document.root();
     let own = document
         .uri()
@@ -102,6 +123,10 @@ fn fill(template: &str, server: &Node<'_>) -> Result<String, Error> {
     Ok(url)
 }
 
+fn is_relative(server: &str) -> bool {
+    Url::parse(server) == Err(url::ParseError::RelativeUrlWithoutBase)
+}
+
 fn absolute(
     document: &OpenApi,
     server: &str,
@@ -118,12 +143,14 @@ fn absolute(
     };
     let url = match url {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.host().is_some() => url,
-        Ok(_) | Err(url::ParseError::RelativeUrlWithoutBase) => {
-            let message = format!(
-                "the server URL `{server}` gives no http or https address, and the document wasn't \
-                 read from one; give an absolute URL in `servers` (Swagger 2.0: `host`), or give the \
-                 function `metadata: {{server: \"https://host\"}}`"
-            );
+        // Relative to a document that wasn't read from an address, such as a file.
+        _ if is_relative(server) => {
+            let reason = "the OpenAPI document names no server".to_owned();
+            return Err(Error::NoAddress(reason));
+        }
+        Ok(_) => {
+            let message =
+                format!("the server URL `{server}` is not an http or https address with a host");
             return Err(Error::invalid(at, message));
         }
         Err(error) => {
@@ -144,7 +171,10 @@ fn absolute(
 mod tests {
     use serde_json::{Value, json};
 
+    use url::Url;
+
     use super::super::OpenApi;
+    use super::Error;
 
     fn server(document: &Value, uri: &str) -> Result<String, String> {
         let document = OpenApi::parse(document.to_string().as_bytes(), uri).unwrap();
@@ -189,7 +219,9 @@ mod tests {
             assert_eq!(server(&document, HTTP).unwrap(), expected);
         }
         let error = server(&document(None, None, None), "file:///a.json").unwrap_err();
-        assert!(error.contains("give an absolute URL"), "{error}");
+        assert!(error.contains("names no server"), "{error}");
+        let error = server(&document(None, None, Some("/v3")), "classpath:a.json").unwrap_err();
+        assert!(error.contains("names no server"), "{error}");
     }
 
     #[test]
@@ -208,6 +240,27 @@ mod tests {
             error,
             "#/servers/0: the server variable `port` has no default"
         );
+    }
+
+    /// The operator's address takes the place of a server that cannot be called.
+    #[test]
+    fn a_server_without_a_usable_address_counts_as_none() {
+        let given = Url::parse("http://given:1/base").unwrap();
+        for url in [
+            "localhost:8080",
+            "{base}/v1",
+            "https://{h}/x",
+            "ftp://h",
+            "https://h/?a=b",
+        ] {
+            let document = json!({"openapi": "3.0.0", "servers": [{"url": url}],
+                "paths": {"/x": {"get": {"operationId": "op"}}}});
+            let read = OpenApi::parse(document.to_string().as_bytes(), HTTP).unwrap();
+            let found = read.operation_at("op", None);
+            assert!(matches!(found, Err(Error::NoAddress(_))), "{url}");
+            let operation = read.operation_at("op", Some(&given)).unwrap();
+            assert_eq!(operation.server, "http://given:1/base", "{url}");
+        }
     }
 
     #[test]

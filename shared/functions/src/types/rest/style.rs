@@ -123,62 +123,109 @@ pub(crate) fn header(parameter: &Parameter, value: &Value) -> Result<String, Str
 
 /// Encoded names and values for the query, a cookie or a form.
 pub(crate) fn pairs(parameter: &Parameter, value: &Value) -> Result<Vec<(String, String)>, String> {
-    let name = encode(&parameter.name);
     let encode_value = |text: &str| encode_value(text, parameter.allow_reserved);
     if parameter.json {
+        let name = encode(&parameter.name);
         return Ok(vec![(name, encode_value(&value.to_string()))]);
     }
-    let delimiter = match parameter.style {
-        Style::SpaceDelimited => "%20",
-        Style::PipeDelimited => "%7C",
-        Style::TabDelimited => "%09",
-        _ => ",",
+    let writing = Writing {
+        style: parameter.style,
+        explode: parameter.explode,
+        name: &encode,
+        value: &encode_value,
+        brackets: ("%5B", "%5D"),
+        delimiter: match parameter.style {
+            Style::SpaceDelimited => "%20",
+            Style::PipeDelimited => "%7C",
+            Style::TabDelimited => "%09",
+            _ => ",",
+        },
     };
-    match value {
-        Value::Object(members) if parameter.style == Style::DeepObject => {
-            let mut pairs = Vec::new();
-            deep(&name, members, &encode_value, &mut pairs)?;
-            Ok(pairs)
-        }
-        Value::Object(members) if parameter.explode => members
-            .iter()
-            .map(|(key, member)| Ok((encode(key), encode_value(&scalar(member)?))))
-            .collect(),
-        Value::Array(items) if parameter.explode => items
-            .iter()
-            .map(|item| Ok((name.clone(), encode_value(&scalar(item)?))))
-            .collect(),
-        Value::Array(_) | Value::Object(_) => {
-            let texts = list(value, false, &encode_value)?;
-            match texts.is_empty() {
-                true => Ok(Vec::new()),
-                false => Ok(vec![(name, texts.join(delimiter))]),
-            }
-        }
-        value => Ok(vec![(name, encode_value(&scalar(value)?))]),
-    }
+    writing.pairs(&parameter.name, value)
 }
 
-/// `name[a][b]=1`; an array repeats its name. JSON's own nesting limit bounds the depth.
-fn deep(
+/// Names and values for the parts of a multipart body, which aren't encoded.
+pub(crate) fn parts(
     name: &str,
-    members: &Map<String, Value>,
-    encode_value: &dyn Fn(&str) -> String,
-    pairs: &mut Vec<(String, String)>,
-) -> Result<(), String> {
-    for (key, member) in members {
-        let name = format!("{name}%5B{}%5D", encode(key));
-        match member {
-            Value::Object(members) => deep(&name, members, encode_value, pairs)?,
-            Value::Array(items) => {
-                for item in items {
-                    pairs.push((name.clone(), encode_value(&scalar(item)?)));
+    (style, explode): (Style, bool),
+    value: &Value,
+) -> Result<Vec<(String, String)>, String> {
+    let writing = Writing {
+        style,
+        explode,
+        name: &str::to_owned,
+        value: &str::to_owned,
+        brackets: ("[", "]"),
+        delimiter: match style {
+            Style::SpaceDelimited => " ",
+            Style::PipeDelimited => "|",
+            Style::TabDelimited => "\t",
+            _ => ",",
+        },
+    };
+    writing.pairs(name, value)
+}
+
+/// How a style writes names and values.
+struct Writing<'a> {
+    style: Style,
+    explode: bool,
+    name: &'a dyn Fn(&str) -> String,
+    value: &'a dyn Fn(&str) -> String,
+    brackets: (&'a str, &'a str),
+    delimiter: &'a str,
+}
+
+impl Writing<'_> {
+    fn pairs(&self, name: &str, value: &Value) -> Result<Vec<(String, String)>, String> {
+        let name = (self.name)(name);
+        match value {
+            Value::Object(members) if self.style == Style::DeepObject => {
+                let mut pairs = Vec::new();
+                self.deep(&name, members, &mut pairs)?;
+                Ok(pairs)
+            }
+            Value::Object(members) if self.explode => members
+                .iter()
+                .map(|(key, member)| Ok(((self.name)(key), (self.value)(&scalar(member)?))))
+                .collect(),
+            Value::Array(items) if self.explode => items
+                .iter()
+                .map(|item| Ok((name.clone(), (self.value)(&scalar(item)?))))
+                .collect(),
+            Value::Array(_) | Value::Object(_) => {
+                let texts = list(value, false, self.value)?;
+                match texts.is_empty() {
+                    true => Ok(Vec::new()),
+                    false => Ok(vec![(name, texts.join(self.delimiter))]),
                 }
             }
-            member => pairs.push((name, encode_value(&scalar(member)?))),
+            value => Ok(vec![(name, (self.value)(&scalar(value)?))]),
         }
     }
-    Ok(())
+
+    /// `name[a][b]=1`; an array repeats its name. JSON's own nesting limit bounds the depth.
+    fn deep(
+        &self,
+        name: &str,
+        members: &Map<String, Value>,
+        pairs: &mut Vec<(String, String)>,
+    ) -> Result<(), String> {
+        let (open, close) = self.brackets;
+        for (key, member) in members {
+            let name = format!("{name}{open}{}{close}", (self.name)(key));
+            match member {
+                Value::Object(members) => self.deep(&name, members, pairs)?,
+                Value::Array(items) => {
+                    for item in items {
+                        pairs.push((name.clone(), (self.value)(&scalar(item)?)));
+                    }
+                }
+                member => pairs.push((name, (self.value)(&scalar(member)?))),
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn json_body(
     })
 }
 
-fn form_body(properties: Vec<Property>, consumes: &[String]) -> RequestBody {
+fn form_body(mut properties: Vec<Property>, consumes: &[String]) -> RequestBody {
     let is_multipart = properties.iter().any(|property| property.binary)
         || consumes
             .iter()
@@ -154,6 +154,12 @@ fn form_body(properties: Vec<Property>, consumes: &[String]) -> RequestBody {
             && !consumes
                 .iter()
                 .any(|media| body_kind(media) == BodyKind::Form);
+    if is_multipart {
+        // A list is sent as several parts.
+        properties
+            .iter_mut()
+            .for_each(|property| property.style = None);
+    }
     let (kind, media) = match is_multipart {
         true => (BodyKind::Multipart, "multipart/form-data"),
         false => (BodyKind::Form, "application/x-www-form-urlencoded"),

@@ -12,6 +12,7 @@ use swirl_model::Data;
 use swirl_model::trace::TraceContext;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::Channel;
 use tonic::{Code, Request, Status, Streaming};
 
 use super::channels::Channels;
@@ -198,22 +199,44 @@ impl RpcCaller {
         result
     }
 
+    /// Sends a call. If a kept connection breaks before any part of an answer comes, the call is sent once more, on a
+    /// new connection. After a call without an answer in time, the next one makes a new connection.
     async fn send(
         &self,
         outgoing: &Outgoing<'_>,
         authorization: Option<&Authorization>,
     ) -> Result<Data, CallError> {
+        let server = &outgoing.method.server;
+        let got = self.channels.get(server)?;
+        let mut awaited = self.channels.awaited(server);
+        let result = match self.send_on(got.channel, outgoing, authorization).await {
+            Err(Unsent::Unprocessed(_)) if got.is_kept => {
+                self.channels.forget(server);
+                let channel = self.channels.get(server)?.channel;
+                self.send_on(channel, outgoing, authorization).await
+            }
+            result => result,
+        }
+        .map_err(Unsent::error);
+        awaited.is_answered =
+            !matches!(&result, Err(error) if error.kind == CallErrorKind::Timeout);
+        result
+    }
+
+    async fn send_on(
+        &self,
+        channel: Channel,
+        outgoing: &Outgoing<'_>,
+        authorization: Option<&Authorization>,
+    ) -> Result<Data, Unsent> {
         let method = outgoing.method;
         let (host, port) = (method.server.host(), method.server.port());
         watch::sending(|| sending_of(outgoing, authorization)).await;
         let refused = self.gate.check(host, port).await.err();
         if let Some(refused) = refused {
-            return Err(CallError::arguments(format!(
-                "{}: {refused}",
-                outgoing.what
-            )));
+            let message = format!("{}: {refused}", outgoing.what);
+            return Err(CallError::arguments(message).into());
         }
-        let channel = self.channels.get(&method.server)?;
         let mut request = Request::new(futures::stream::iter(outgoing.messages.clone()));
         request.set_timeout(outgoing.until.saturating_duration_since(Instant::now()));
         let metadata = request.metadata_mut();
@@ -243,7 +266,10 @@ impl RpcCaller {
         let answer = grpc
             .streaming(request, method.path.clone(), Raw)
             .await
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| match status::is_broken(&error) {
+                true => Unsent::Unprocessed(failed(&error)),
+                false => Unsent::Other(failed(&error)),
+            })?;
         let answers = self.read(answer.into_inner(), outgoing, &failed).await?;
         noted(Some(Code::Ok));
         let result = outgoing.result(answers)?;
@@ -275,6 +301,27 @@ impl RpcCaller {
             answers.push(answer);
         }
         Ok(answers)
+    }
+}
+
+/// A call that failed.
+enum Unsent {
+    /// The connection broke before any part of an answer came.
+    Unprocessed(CallError),
+    Other(CallError),
+}
+
+impl Unsent {
+    fn error(self) -> CallError {
+        match self {
+            Unsent::Unprocessed(error) | Unsent::Other(error) => error,
+        }
+    }
+}
+
+impl From<CallError> for Unsent {
+    fn from(error: CallError) -> Unsent {
+        Unsent::Other(error)
     }
 }
 

@@ -7,21 +7,17 @@ use std::time::{Duration, Instant};
 
 use http::Uri;
 use hyper_util::rt::TokioIo;
-use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 use tonic::transport::{Channel, ClientTlsConfig, Endpoint};
 use tower::service_fn;
 
 use super::Server;
 use crate::egress::Gate;
-use crate::{CallError, CallErrorKind};
+use crate::{CallError, CallErrorKind, socket};
 
 /// The maximum number of kept connections. Beyond it, the least recently used one is dropped; a call that is under way
 /// on it continues.
 const CHANNELS_MAX: usize = 256;
-
-/// A silent connection is probed at this interval, so that a broken one is detected.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub(super) struct Channels {
@@ -36,6 +32,28 @@ struct Kept {
     used_at: Instant,
 }
 
+/// A connection to a server.
+pub(super) struct Got {
+    pub(super) channel: Channel,
+    /// An earlier call has used it, so the server may have closed it meanwhile.
+    pub(super) is_kept: bool,
+}
+
+/// Dropped without an answer, it has the connection forgotten, which may be silent. Other calls on it continue.
+pub(super) struct Awaited<'a> {
+    channels: &'a Channels,
+    server: &'a Server,
+    pub(super) is_answered: bool,
+}
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if !self.is_answered {
+            self.channels.forget(self.server);
+        }
+    }
+}
+
 impl Channels {
     pub(super) fn new(connect_timeout: Duration, gate: Gate) -> Channels {
         Channels {
@@ -46,12 +64,15 @@ impl Channels {
     }
 
     /// The connection to a server. The first call makes it, and it is made again after it broke.
-    pub(super) fn get(&self, server: &Server) -> Result<Channel, CallError> {
+    pub(super) fn get(&self, server: &Server) -> Result<Got, CallError> {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some(kept) = kept.get_mut(server) {
             kept.used_at = now;
-            return Ok(kept.channel.clone());
+            return Ok(Got {
+                channel: kept.channel.clone(),
+                is_kept: true,
+            });
         }
         if kept.len() >= CHANNELS_MAX {
             let oldest = kept.iter().min_by_key(|(_, kept)| kept.used_at);
@@ -68,7 +89,25 @@ impl Channels {
             used_at: now,
         };
         kept.insert(server.clone(), entry);
-        Ok(channel)
+        Ok(Got {
+            channel,
+            is_kept: false,
+        })
+    }
+
+    /// The answer of a server to a call that begins now.
+    pub(super) fn awaited<'a>(&'a self, server: &'a Server) -> Awaited<'a> {
+        Awaited {
+            channels: self,
+            server,
+            is_answered: false,
+        }
+    }
+
+    /// The next call makes a new connection.
+    pub(super) fn forget(&self, server: &Server) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.remove(server);
     }
 
     fn channel(&self, server: &Server) -> Result<Channel, tonic::transport::Error> {
@@ -106,9 +145,7 @@ async fn connect(gate: &Gate, uri: &Uri) -> io::Result<TokioIo<TcpStream>> {
         ));
     }
     let stream = TcpStream::connect(&*addresses).await?;
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(&stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE))?;
+    socket::watch_over(&stream)?;
     Ok(TokioIo::new(stream))
 }
 

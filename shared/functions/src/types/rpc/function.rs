@@ -11,21 +11,22 @@ use swirl_ports::CallRequest;
 use super::caller::{CallContext, Method};
 use super::proto::Proto;
 use super::sources::Sources;
-use super::{Server, Servers, check};
-use crate::CallError;
+use super::status::http_status;
+use super::{Server, check};
+use crate::problem::Unusable;
+use crate::servers::unknown;
+use crate::types::task_answer::{described, in_words};
 use crate::types::{
     Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit,
+    Misfit, NOWHERE, Settings, Unaddressed,
 };
+use crate::{CallError, CallErrorKind};
 
 pub(crate) const TYPE: FunctionType = FunctionType {
     word: "rpc",
     document,
     compile,
 };
-
-/// The placeholder for a server when nothing is called.
-const UNKNOWN_SERVER: &str = "grpc://server.invalid:443";
 
 /// The key in a function's `metadata` for the server's address.
 const SERVER: &str = "server";
@@ -71,21 +72,22 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         });
         let descriptor = proto
             .as_ref()
-            .map_err(String::clone)
+            .map_err(|reason| Unusable::from(reason.clone()))
             .and_then(|proto| proto.method(service, method))
-            .map_err(|reason| format!("`{uri}`: {reason}"))?;
+            .map_err(|why| why.of(uri))?;
         let service = descriptor.parent_service();
         let found = server(
             function,
-            &documents.settings.rpc_servers,
+            documents.settings,
+            uri,
             service.full_name(),
             service.name(),
         );
         // A check makes no calls, and addresses of services are often configured only by the operator.
-        let (server, unaddressed) = match found {
+        let (server, unaddressed) = match found? {
             Ok(server) => (server, None),
             Err(reason) => {
-                let server = UNKNOWN_SERVER.parse::<Server>();
+                let server = NOWHERE.parse::<Server>();
                 (server.map_err(|error| error.to_string())?, Some(reason))
             }
         };
@@ -96,10 +98,12 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             path,
             server,
         };
-        Ok(Box::new(RpcFunction {
-            method,
-            unaddressed,
-        }) as Compiled)
+        let of_task = !function.place.is_empty();
+        let compiled = Box::new(RpcFunction { method, of_task }) as Compiled;
+        Ok(match unaddressed {
+            Some(reason) => Unaddressed::wrap(compiled, reason),
+            None => compiled,
+        })
     };
     functions
         .iter()
@@ -107,34 +111,39 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-/// The operator's address for the service, or else the definition's.
+/// The operator's address for the service, or else the definition's. The inner error says that there is none.
 fn server(
     function: &Function,
-    servers: &Servers,
+    settings: &Settings,
+    document: &str,
     full_name: &str,
     name: &str,
-) -> Result<Server, String> {
-    if let Some(server) = servers.get(full_name, name) {
-        return Ok(server.clone());
+) -> Result<Result<Server, String>, String> {
+    let servers = &settings.servers;
+    let given = servers.of_service(full_name, name);
+    if let Some(server) = given.or_else(|| servers.of(function, Some(document))) {
+        let server = server.as_str().parse::<Server>();
+        let wrong = |error| format!("`functions.servers`, `{full_name}`: {error}");
+        return server.map(Ok).map_err(wrong);
     }
-    match function.metadata.get(SERVER) {
-        Some(given) => {
-            let text = given.as_str().ok_or("`metadata.server` must be a text")?;
-            let server = text.parse::<Server>();
-            server.map_err(|error| format!("`metadata.server`: {error}"))
-        }
-        None => Err(format!(
-            "nothing says where the service `{full_name}` listens: give the function \
-             `metadata: {{server: \"grpc://host:port\"}}`, or the runtime \
-             `--rpc-server {full_name}=grpc://host:port`"
-        )),
-    }
+    let Some(own) = function.metadata.get(SERVER) else {
+        let service = format!("the service `{full_name}`");
+        return Ok(Err(unknown(full_name, &service, "grpc://host:port")));
+    };
+    let text = own.as_str().ok_or("`metadata.server` must be a text")?;
+    let redirected = url::Url::parse(text).ok();
+    let redirected = redirected.and_then(|url| servers.redirected(&url));
+    let text = redirected.as_ref().map_or(text, url::Url::as_str);
+    let server = text.parse::<Server>();
+    server
+        .map(Ok)
+        .map_err(|error| format!("`metadata.server`: {error}"))
 }
 
 struct RpcFunction {
     method: Method,
-    /// The reason why its service's address isn't known.
-    unaddressed: Option<String>,
+    /// Errors are described as DSL 1.0 does.
+    of_task: bool,
 }
 
 #[async_trait]
@@ -152,14 +161,15 @@ impl CompiledFunction for RpcFunction {
             auth: context.auth,
             secrets: request.secrets.expose(),
         };
-        clients
-            .rpc
-            .call(&self.method, &request.arguments, &context)
-            .await
-    }
-
-    fn release_documents(&mut self) -> Result<(), String> {
-        self.unaddressed.take().map_or(Ok(()), Err)
+        let rpc = &clients.rpc;
+        let done = rpc.call(&self.method, &request.arguments, &context).await;
+        done.map_err(|error| match (self.of_task, error.kind) {
+            (false, _) => error,
+            (true, CallErrorKind::Rpc(code)) => {
+                described(error, "communication", http_status(code))
+            }
+            (true, _) => in_words(error),
+        })
     }
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {

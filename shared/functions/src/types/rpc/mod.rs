@@ -6,7 +6,7 @@
 //! # The server
 //!
 //! A proto file doesn't state where its services listen. The function's `metadata.server` does (`grpc://host:port`, or
-//! `grpcs://host:port` for TLS), or the operator's setting for the service ([`Servers`]). The operator's setting takes
+//! `grpcs://host:port` for TLS), or the operator's setting for the service (`functions.servers`). The operator's setting takes
 //! precedence, because addresses differ between installations.
 //!
 //! # Arguments and results
@@ -34,5 +34,5 @@ mod status;
 
 pub(crate) use caller::RpcCaller;
 pub(crate) use function::{TYPE, imports};
-pub use server::{Server, ServerError, Servers, ServersError};
+pub use server::{Server, ServerError};
 pub(crate) use status::{can_pass, name};

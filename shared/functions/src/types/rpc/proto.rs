@@ -6,6 +6,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
 use super::google::GoogleApi;
 use super::sources::Sources;
+use crate::problem::{Part, Unusable};
 
 /// The minimum similarity for suggesting a name.
 const LIKENESS_MIN: f64 = 0.75;
@@ -32,7 +33,10 @@ impl Proto {
         compiler
             .include_imports(true)
             .open_file(&name)
-            .map_err(|error| explain(&format!("{error:?}")))?;
+            .map_err(|error| match error.is_parse() {
+                true => unquoted(&name, &format!("{error:?}")),
+                false => explain(&format!("{error:?}")),
+            })?;
         Ok(Proto {
             pool: compiler.descriptor_pool(),
             name,
@@ -40,7 +44,7 @@ impl Proto {
     }
 
     /// Finds a method of a service. The service may be named with or without its package.
-    pub(super) fn method(&self, service: &str, method: &str) -> Result<MethodDescriptor, String> {
+    pub(super) fn method(&self, service: &str, method: &str) -> Result<MethodDescriptor, Unusable> {
         let service = self.service(service)?;
         let found = service.methods().find(|known| known.name() == method);
         found.ok_or_else(|| {
@@ -48,15 +52,13 @@ impl Proto {
                 .methods()
                 .map(|known| known.name().to_owned())
                 .collect();
-            format!(
-                "the service `{}` has no method `{method}`; {}",
-                service.full_name(),
-                suggest(method, &known)
-            )
+            let (service, hint) = (service.full_name(), suggest(method, &known));
+            let reason = format!("the service `{service}` has no method `{method}`; {hint}");
+            Unusable::at(Part::Method, reason)
         })
     }
 
-    fn service(&self, name: &str) -> Result<ServiceDescriptor, String> {
+    fn service(&self, name: &str) -> Result<ServiceDescriptor, Unusable> {
         let own: Vec<ServiceDescriptor> = self
             .pool
             .get_file_by_name(&self.name)
@@ -70,11 +72,27 @@ impl Proto {
             return Ok(service.clone());
         }
         let known: Vec<String> = own.iter().map(|known| known.name().to_owned()).collect();
-        Err(format!(
-            "it has no service `{name}`; {}",
-            suggest(name, &known)
-        ))
+        let reason = format!("it has no service `{name}`; {}", suggest(name, &known));
+        Err(Unusable::at(Part::Service, reason))
     }
+}
+
+/// A text that is no proto file may be anything that this process can read and the deploying client can't. So only the
+/// place of the error and what should be there are shown.
+fn unquoted(name: &str, error: &str) -> String {
+    let quotes = (error.find('\''), error.rfind('\''));
+    let shown = match (error.split_once("found "), quotes) {
+        (Some((expected, _)), _) => format!("{expected}found something else"),
+        (None, (Some(from), Some(to))) => format!("{}'...'{}", &error[..from], &error[to + 1..]),
+        (None, _) => error.to_owned(),
+    };
+    // Errors at the end of a file have no place.
+    let place = if shown.starts_with(name) {
+        String::new()
+    } else {
+        format!("{name}: ")
+    };
+    place.chars().chain(shown.chars()).take(500).collect()
 }
 
 fn explain(error: &str) -> String {
@@ -180,7 +198,7 @@ mod tests {
             ("UserService", "addUser", "did you mean `AddUser`?"),
             ("UserService", "Zap", "there is `AddUser`, `ListUsers`"),
         ] {
-            let error = proto.method(service, method).unwrap_err();
+            let error = proto.method(service, method).unwrap_err().reason;
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -200,6 +218,23 @@ mod tests {
         );
         assert!(refused("openapi: 3.0.3").contains("users.proto:1:"));
         assert!(refused("import \"users.proto\";").contains("cycle"));
+    }
+
+    #[test]
+    fn what_is_no_proto_file_is_not_quoted() {
+        for text in [
+            "hunter2secret",
+            "syntax = 'hunter2secret",
+            "syntax = 'hunter2secret';",
+            "syntax = \"proto3\";\nmessage A { 'hunter2secret' }",
+            "KEY=hunter2secret",
+            "\u{7}hunter2secret",
+            "a 0xhunter2secret",
+        ] {
+            let error = refused(text);
+            assert!(error.contains("users.proto:"), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
     }
 
     proptest::proptest! {

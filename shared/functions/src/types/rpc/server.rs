@@ -80,53 +80,6 @@ impl FromStr for Server {
     }
 }
 
-/// The servers that the operator of a runtime configures, by service.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Servers(Vec<(String, Server)>);
-
-/// The reason why an entry is invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ServersError {
-    #[error("`{0}` names no server: write SERVICE=grpc://host:port")]
-    Entry(String),
-    #[error("the server of `{service}`: {error}")]
-    Server { service: String, error: ServerError },
-}
-
-impl Servers {
-    /// Each entry is `SERVICE=grpc://host:port`, with or without the service's package. If a service occurs twice, the
-    /// first entry counts.
-    ///
-    /// # Errors
-    /// [`ServersError`] for the first entry that is not valid.
-    pub fn parse(entries: &[impl AsRef<str>]) -> Result<Servers, ServersError> {
-        let entry = |entry: &str| {
-            let (service, server) = entry
-                .split_once('=')
-                .filter(|(service, _)| !service.trim().is_empty())
-                .ok_or_else(|| ServersError::Entry(entry.to_owned()))?;
-            let service = service.trim().to_owned();
-            match server.trim().parse() {
-                Ok(server) => Ok((service, server)),
-                Err(error) => Err(ServersError::Server { service, error }),
-            }
-        };
-        let entries = entries.iter().map(|text| entry(text.as_ref()));
-        entries.collect::<Result<_, _>>().map(Servers)
-    }
-
-    /// The server of a service. Its full name takes precedence over its short one.
-    pub(super) fn get(&self, full_name: &str, name: &str) -> Option<&Server> {
-        let named = |wanted: &str| {
-            let mut entries = self.0.iter();
-            entries.find(|(service, _)| service == wanted)
-        };
-        named(full_name)
-            .or_else(|| named(name))
-            .map(|(_, server)| server)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,20 +112,5 @@ mod tests {
         }
         let error = "grpc://me:pw@h:1".parse::<Server>().unwrap_err();
         assert!(!error.to_string().contains("pw"), "{error}");
-    }
-
-    #[test]
-    fn the_full_name_takes_precedence() {
-        let servers = Servers::parse(&[
-            "Users=grpc://a:1",
-            "acme.Users = grpc://b:1",
-            "Users=grpc://c:1",
-        ])
-        .unwrap();
-        let get = |full, short| servers.get(full, short).map(Server::to_string);
-        assert_eq!(get("acme.Users", "Users").as_deref(), Some("grpc://b:1"));
-        assert_eq!(get("other.Users", "Users").as_deref(), Some("grpc://a:1"));
-        assert_eq!(get("acme.Orders", "Orders"), None);
-        assert!(Servers::parse(&["Users"]).is_err() && Servers::parse(&["=grpc://a:1"]).is_err());
     }
 }

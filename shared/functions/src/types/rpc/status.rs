@@ -36,6 +36,24 @@ pub(crate) fn name(code: Code) -> &'static str {
     }
 }
 
+/// The HTTP status that says the same, as gateways map them.
+pub(super) fn http_status(code: Code) -> u16 {
+    match code {
+        Code::Ok => 200,
+        Code::InvalidArgument | Code::FailedPrecondition | Code::OutOfRange => 400,
+        Code::Unauthenticated => 401,
+        Code::PermissionDenied => 403,
+        Code::NotFound => 404,
+        Code::AlreadyExists | Code::Aborted => 409,
+        Code::ResourceExhausted => 429,
+        Code::Cancelled => 499,
+        Code::Unknown | Code::Internal | Code::DataLoss => 500,
+        Code::Unimplemented => 501,
+        Code::Unavailable => 503,
+        Code::DeadlineExceeded => 504,
+    }
+}
+
 /// Whether the same call may succeed later.
 pub(crate) fn can_pass(code: Code) -> bool {
     matches!(
@@ -48,6 +66,19 @@ pub(crate) fn can_pass(code: Code) -> bool {
             | Code::Internal
             | Code::Unavailable
     )
+}
+
+/// Whether the connection broke, or the server refused to take more calls on it.
+pub(super) fn is_broken(status: &Status) -> bool {
+    let mut cause = status.source();
+    let is_local = cause.is_some();
+    while let Some(at) = cause {
+        if at.is::<ConnectError>() || at.is::<TimeoutExpired>() {
+            return false;
+        }
+        cause = at.source();
+    }
+    is_local
 }
 
 /// `what` names the call, `server` its server. `secrets` are removed from the server's message.

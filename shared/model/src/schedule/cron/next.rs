@@ -1,5 +1,6 @@
 //! The next time of a cron expression.
 
+use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime};
 
 use super::super::zone::Zone;
@@ -10,40 +11,73 @@ use crate::time::Timestamp;
 const CYCLE_YEARS: i16 = 400;
 
 impl Cron {
-    /// The first time after `after`. A local time that is skipped fires when the clocks are put
-    /// forward, a doubled one the first time only (docs/language.md#decision-41 and #decision-79). `None` if there is
-    /// none.
+    /// The first time after `after`. A local time that is skipped fires when the clocks are put forward. When they are
+    /// put back, an expression that fires in every hour, or several times in an hour, fires in both hours; the others
+    /// fire the first time only (docs/language.md#decision-41 and #decision-79). `None` if there is none.
     pub fn next_after(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
+        let first = self.next_first(after, zone);
+        let again = match self.is_frequent() {
+            true => self.next_repeated(after, zone),
+            false => None,
+        };
+        first.into_iter().chain(again).min()
+    }
+
+    /// It fires in every hour, or several times in an hour.
+    fn is_frequent(&self) -> bool {
+        let in_an_hour = self.minutes.count_ones() * self.seconds.count_ones();
+        in_an_hour > 1 || self.hours.count_ones() == 24
+    }
+
+    /// The first time after `after` if each local time counts once.
+    fn next_first(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
         // Local times and their instants grow together, so the search goes by local time alone.
-        let start = zone.local(after)?;
-        let mut date = self.date_from(start.date(), start.year())?;
-        let mut time = match date == start.date() {
-            true => (start.hour(), start.minute(), start.second()),
+        let mut from = zone.local(after)?;
+        let first_year = from.year();
+        loop {
+            let local = self.local_from(from, first_year)?;
+            let at = zone.resolve(local)?;
+            if at > after {
+                return Some(at);
+            }
+            // A doubled hour, or the second of `after` itself.
+            from = local.checked_add(SignedDuration::from_secs(1)).ok()?;
+        }
+    }
+
+    /// The first time after `after` among the local times that come for the second time, about now.
+    fn next_repeated(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
+        let (begin, length) = zone.repeated(after)?;
+        let begin_local = zone.local(begin)?;
+        let mut from = zone.local(begin.max(after))?;
+        loop {
+            let local = self.local_from(from, from.year())?;
+            let passed = local.duration_since(begin_local);
+            if passed >= length {
+                return None;
+            }
+            let at = Timestamp(begin.0.checked_add(passed.as_millis() as i64)?);
+            if at > after {
+                return Some(at);
+            }
+            from = local.checked_add(SignedDuration::from_secs(1)).ok()?;
+        }
+    }
+
+    /// The first local time at or after one, within a cycle from `first_year`.
+    fn local_from(&self, from: DateTime, first_year: i16) -> Option<DateTime> {
+        let mut date = self.date_from(from.date(), first_year)?;
+        let mut time = match date == from.date() {
+            true => (from.hour(), from.minute(), from.second()),
             false => (0, 0, 0),
         };
         loop {
-            match self.time_from(time) {
-                Some((hour, minute, second)) => {
-                    let at = zone.resolve(DateTime::from_parts(
-                        date,
-                        jiff::civil::time(hour, minute, second, 0),
-                    ))?;
-                    if at > after {
-                        return Some(at);
-                    }
-                    // A doubled hour, or the second of `after` itself.
-                    time = match (hour, minute, second) {
-                        (23, 59, 59) => (24, 0, 0),
-                        (hour, 59, 59) => (hour + 1, 0, 0),
-                        (hour, minute, 59) => (hour, minute + 1, 0),
-                        (hour, minute, second) => (hour, minute, second + 1),
-                    };
-                }
-                None => {
-                    date = self.date_from(date.tomorrow().ok()?, start.year())?;
-                    time = (0, 0, 0);
-                }
+            if let Some((hour, minute, second)) = self.time_from(time) {
+                let time = jiff::civil::time(hour, minute, second, 0);
+                return Some(DateTime::from_parts(date, time));
             }
+            date = self.date_from(date.tomorrow().ok()?, first_year)?;
+            time = (0, 0, 0);
         }
     }
 
@@ -296,8 +330,14 @@ mod tests {
             30 1 * * * | America/New_York | 2024-11-02T12:00:00 | 2024-11-03T05:30 2024-11-04T06:30
             30 1 * * * | America/New_York | 2024-11-03T05:45:00 | 2024-11-04T06:30 2024-11-05T06:30
             30 2 * * * | Europe/Berlin | 2024-10-26T12:00:00 | 2024-10-27T00:30 2024-10-28T01:30
-            */30 * * * * | America/New_York | 2024-11-03T05:00:00 | 2024-11-03T05:30 2024-11-03T07:00
-            */30 * * * * | America/New_York | 2024-11-03T06:15:00 | 2024-11-03T07:00 2024-11-03T07:30
+            */30 * * * * | America/New_York | 2024-11-03T05:00:00 | 2024-11-03T05:30 2024-11-03T06:00
+            */30 * * * * | America/New_York | 2024-11-03T06:15:00 | 2024-11-03T06:30 2024-11-03T07:00
+            */30 1 * * * | America/New_York | 2024-11-03T05:30:00 | 2024-11-03T06:00 2024-11-03T06:30
+            */30 1 * * * | America/New_York | 2024-11-03T06:30:00 | 2024-11-04T06:00 2024-11-04T06:30
+            15 * * * * | America/New_York | 2024-11-03T05:15:00 | 2024-11-03T06:15 2024-11-03T07:15
+            20 1,3 * * * | America/New_York | 2024-11-03T05:20:00 | 2024-11-03T08:20 2024-11-04T06:20
+            */10 * * * * | Australia/Lord_Howe | 2024-04-06T14:45:00 | 2024-04-06T14:50 2024-04-06T15:00
+            */10 * * * * | Australia/Lord_Howe | 2024-04-06T15:20:00 | 2024-04-06T15:30 2024-04-06T15:40
             0 1,2 * * * | Europe/Berlin | 2024-10-26T22:00:00 | 2024-10-26T23:00 2024-10-27T00:00
             0 0 * * * | Asia/Tokyo | 2024-01-01T00:00:00 | 2024-01-01T15:00 2024-01-02T15:00
             0 0 * * * | +05:30 | 2024-01-01T00:00:00 | 2024-01-01T18:30 2024-01-02T18:30

@@ -128,10 +128,11 @@ impl Reader<'_, '_> {
         }
         Some(ActionKind::Call(Call {
             function,
-            // Without parameters it gets the state data (docs/language.md#decision-54).
+            // Without parameters it gets the state data (docs/language.md#decision-103).
             arguments,
             selection_set: None,
             detached: false,
+            subscription: None,
         }))
     }
 

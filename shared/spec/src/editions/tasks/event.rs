@@ -102,6 +102,7 @@ impl Reader<'_, '_> {
             correlation,
             data_only: true,
             metadata,
+            filter: None,
         });
         Some(())
     }

@@ -1,5 +1,7 @@
 //! Expressions that state their language (section "Expression Definition", docs/language.md#decision-27).
 
+use std::sync::Arc;
+
 use swirl_model::workflow::{ExprId, Language};
 
 use super::Reader;
@@ -17,6 +19,9 @@ const LANGUAGES: [(&str, Language); 5] = [
     ("spel", Language::Spel),
 ];
 pub(super) const DEFAULT: Language = Language::Spel;
+
+/// The variable with the data, in jq expressions over an error.
+const DATA: &str = "data";
 
 /// A parsed expression.
 pub(super) struct Condition {
@@ -47,8 +52,18 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// The expression in an error definition, a retry or a transition.
+    /// The expression in a transition.
     pub fn condition(&mut self, node: &Node) -> Option<Condition> {
+        self.condition_with(node, false)
+    }
+
+    /// The expression in an error definition or a retry. In jq the error's members stand at the top, and the data is
+    /// `$data` (docs/language.md#decision-106).
+    pub fn error_condition(&mut self, node: &Node) -> Option<Condition> {
+        self.condition_with(node, true)
+    }
+
+    fn condition_with(&mut self, node: &Node, of_error: bool) -> Option<Condition> {
         let (body, language) = match node.as_str() {
             Some(_) => (node, self.conditions),
             None => {
@@ -75,13 +90,26 @@ impl Reader<'_, '_> {
         let outer = std::mem::replace(&mut self.ctx.language, language);
         let text = self.expression_text(body, "'body'");
         let location = self.location(body);
+        let over_error = of_error && language == Language::Jq;
+        let params = match over_error {
+            true => vec![Arc::from(DATA)],
+            false => Vec::new(),
+        };
+        let sight = VisibleVars {
+            params: &params,
+            ..VisibleVars::PLAIN
+        };
         let id = text
             .as_ref()
-            .and_then(|text| self.compile(&location, text, VisibleVars::PLAIN));
+            .and_then(|text| self.compile(&location, text, sight));
         self.ctx.language = outer;
+        let text = text?;
         Some(Condition {
             id: id?,
-            is_over_data: !speaks_of_error(&text?),
+            is_over_data: match over_error {
+                true => !reads_input(&text),
+                false => !speaks_of_error(&text),
+            },
         })
     }
 }
@@ -149,6 +177,19 @@ fn literal(node: &Node) -> String {
     }
 }
 
+/// Whether a jq expression reads its input, which is the error: it has a path that begins with a dot.
+fn reads_input(text: &str) -> bool {
+    let mut before = ' ';
+    let mut in_text = false;
+    text.chars().any(|c| {
+        let continues = before.is_alphanumeric() || matches!(before, '_' | ')' | ']' | '"' | '?');
+        let found = c == '.' && !in_text && !continues;
+        in_text ^= c == '"';
+        before = c;
+        found
+    })
+}
+
 /// Whether a text refers to something that only errors have: `error`, or `name`, `message` or `trace` by itself.
 fn speaks_of_error(text: &str) -> bool {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
@@ -180,7 +221,21 @@ fn speaks_of_error(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::speaks_of_error;
+    use super::{reads_input, speaks_of_error};
+
+    #[test]
+    fn paths_into_the_error_are_recognised() {
+        for text in [
+            ".name == \"X\"",
+            "(.message | test(\"a\"))",
+            "$data.a == .name",
+        ] {
+            assert!(reads_input(text), "{text}");
+        }
+        for text in ["$data.status == \"a.b\"", "$data[\"x\"].y == 1", "true"] {
+            assert!(!reads_input(text), "{text}");
+        }
+    }
 
     #[test]
     fn references_to_the_error_are_recognised() {

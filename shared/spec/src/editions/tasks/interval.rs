@@ -46,8 +46,8 @@ impl Reader<'_, '_> {
                 node
             }
         };
-        let text = self.string(node, "'interval'")?;
-        let text = text.trim();
+        let text = self.interval_text(node, "'interval'")?;
+        let text = text.as_str();
         let problem = match Interval::in_zone(text, &Zone::utc()) {
             Ok(interval) if interval.count.is_some() => "a number of repetitions cannot be given",
             Ok(interval) if interval.repeats => {

@@ -80,7 +80,8 @@ impl Reader<'_, '_> {
         &mut self,
         obj: Obj<'_>,
     ) -> (Option<u32>, Option<swirl_model::workflow::Period>) {
-        let Some(text) = self.opt_string(obj, "interval") else {
+        let interval = obj.get("interval");
+        let Some(text) = interval.and_then(|node| self.interval_text(node, "'interval'")) else {
             return (None, None);
         };
         match interval::parse_retry(text.trim()) {
@@ -133,7 +134,7 @@ impl Reader<'_, '_> {
             self.missing(obj, what, &["expression"]);
             return None;
         };
-        self.condition(node)
+        self.error_condition(node)
     }
 
     /// A list. A single definition counts as a list with one entry.

@@ -6,7 +6,6 @@ use super::Reader;
 use crate::build::ctx::Obj;
 use crate::codes;
 use crate::source::Node;
-use crate::suggest;
 
 pub(super) const PROPERTIES: &[&str] = &[
     "id",
@@ -73,7 +72,7 @@ impl Reader<'_, '_> {
             if let Some(node) = root.get(name)
                 && let Some(text) = node.as_str().filter(|text| !text.is_empty())
             {
-                self.check_name(node, &format!("'{name}'"), text);
+                self.check_id(node, &format!("'{name}'"), text);
             }
         }
         let id = self.opt_name(root, "id");
@@ -105,12 +104,8 @@ impl Reader<'_, '_> {
             if PROPERTIES.contains(&key) || key == states || key == other {
                 continue;
             }
-            let known = PROPERTIES.iter().copied().chain([states]);
-            if let Some(best) = suggest::did_you_mean(key, known) {
-                let message = format!("'{key}' is kept as additional information only");
-                let hint = format!("did you mean '{best}'? else put it into 'metadata'");
-                self.warn(member.value(), codes::ADDITIONAL_PROPERTY, message, hint);
-            }
+            let known: Vec<&str> = PROPERTIES.iter().copied().chain([states]).collect();
+            self.additional(member, &known);
             if metadata.get(key).is_none() {
                 metadata.set(key, member.value().to_data());
             }

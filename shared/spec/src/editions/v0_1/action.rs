@@ -14,6 +14,12 @@ use crate::source::Node;
 const PROPERTIES: [&str; 4] = ["function", "timeout", "retry", "name"];
 
 impl Reader<'_, '_> {
+    pub fn list(&mut self, list: ActionList) -> ListId {
+        let id = ListId(self.ctx.workflow.lists.len() as u32);
+        self.ctx.workflow.lists.push(list);
+        id
+    }
+
     /// `actions` of a state or of an entry of one, with `action-mode`. `result`: the state's target for results.
     pub fn actions(&mut self, obj: Obj<'_>, result: Option<Place<'_>>) -> ListId {
         let modes = ["SEQUENTIAL", "PARALLEL"];
@@ -88,6 +94,7 @@ impl Reader<'_, '_> {
                 arguments,
                 selection_set: None,
                 detached: false,
+                subscription: None,
             }));
         }
         let (name, operation) = (name.clone(), operation.clone());

@@ -1,24 +1,14 @@
-//! Functions, which are defined where they are called (section "Function Definition", docs/language.md#decision-54).
+//! Functions, which are defined where they are called (section "Function Definition", docs/language.md#decision-103).
 
-use swirl_model::workflow::{FunctionId, FunctionKind, Template};
+use swirl_model::workflow::{Function, FunctionId, FunctionKind, Template};
 
 use super::Reader;
-use crate::build::ctx::words;
 use crate::build::expression::VisibleVars;
+use crate::build::given::{Early, EarlyFunction};
 use crate::codes;
 use crate::source::Node;
 
 const PROPERTIES: &[&str] = &["name", "type", "parameters"];
-
-/// Function types of the runtime. The name of a function with such a type is its operation.
-const TYPES: [(&str, FunctionKind); 6] = [
-    ("rest", FunctionKind::Rest),
-    ("asyncapi", FunctionKind::Asyncapi),
-    ("rpc", FunctionKind::Rpc),
-    ("graphql", FunctionKind::Graphql),
-    ("odata", FunctionKind::Odata),
-    ("expression", FunctionKind::Expression),
-];
 
 impl Reader<'_, '_> {
     /// The function and its arguments. `None` as the arguments means the data itself.
@@ -64,87 +54,41 @@ impl Reader<'_, '_> {
         if let Some(id) = self.functions.get(&key) {
             return *id;
         }
-        let of_ours = TYPES
-            .iter()
-            .any(|(known, _)| known.eq_ignore_ascii_case(word));
-        let given = match of_ours {
-            true => None,
-            false => self.ctx.given_function(name_node, name),
-        };
-        let id = given.unwrap_or_else(|| {
-            let kind = self.function_kind(name_node, place, name, word);
-            self.plain_function(name, kind, name)
+        let found = self.ctx.early_function(&EarlyFunction {
+            name,
+            name_node,
+            word,
+            place,
+            operation: name,
+            operation_node: name_node,
+            is_resource: false,
         });
+        let id = match found {
+            Early::Given(id) => id,
+            Early::Own(kind, operation) => self.plain_function(name, kind, &operation),
+        };
         self.functions.insert(key, id);
         id
     }
 
-    fn function_kind(
+    pub fn plain_function(
         &mut self,
-        name_node: &Node,
-        place: &Node,
         name: &str,
-        word: &str,
-    ) -> FunctionKind {
-        let provided = self.ctx.options.provided.contains(name);
-        let known = TYPES
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(word));
-        if let Some((_, kind)) = known {
-            if !provided {
-                self.ctx.operation_format(name_node, kind, name);
-            }
-            return kind.clone();
-        }
-        if !provided && !word.eq_ignore_ascii_case("custom") {
-            self.custom_type(place, name, word);
-        }
-        FunctionKind::Custom(match word {
-            "" => "custom".to_owned(),
-            word => word.to_owned(),
-        })
-    }
-
-    /// A custom type. It is rejected unless it has an implementation here; if that isn't known, it is a warning.
-    fn custom_type(&mut self, place: &Node, name: &str, word: &str) {
-        let known = self.ctx.options.custom_types.as_ref();
-        if known.is_some_and(|known| known.contains(word)) {
-            return;
-        }
-        let types: Vec<&str> = TYPES.iter().map(|(word, _)| *word).collect();
-        let (message, connector) = match word {
-            "" => (
-                format!(
-                    "the function '{name}' has no type, and no implementation of it is available here"
-                ),
-                "TYPE",
-            ),
-            _ => (
-                format!(
-                    "the function '{name}' has the type '{word}', and no implementation of it is available here"
-                ),
-                word,
-            ),
-        };
-        let mut hint = format!(
-            "types with a document are {}; for another, name its connector where workflows run: \
-             --connector {connector}=http://host/path, or give the function with --functions FILE",
-            words(&types)
-        );
-        if let Some(known) = known.filter(|known| !known.is_empty()) {
-            let known: Vec<&str> = known.iter().map(String::as_str).collect();
-            hint = format!("{hint}. Carried out here are {}", words(&known));
-        }
-        let is_refused = known.is_some();
-        let location = self.ctx.location(place);
-        match is_refused {
-            true => self
-                .ctx
-                .error_at(&location, codes::FUNCTION_TYPE_UNKNOWN, message, hint),
-            false => self
-                .ctx
-                .warn_at(&location, codes::FUNCTION_TYPE_UNKNOWN, message, hint),
-        }
+        kind: FunctionKind,
+        operation: &str,
+    ) -> FunctionId {
+        let id = FunctionId(self.ctx.workflow.functions.len() as u32);
+        self.ctx.workflow.functions.push(Function {
+            name: name.into(),
+            kind,
+            operation: operation.to_owned(),
+            place: String::new(),
+            resource_auth: None,
+            auth: None,
+            metadata: swirl_model::Data::NULL,
+            within: None,
+        });
+        id
     }
 
     /// The arguments of a function: an object, in which a text that is a path is replaced by the value that it selects.
@@ -173,18 +117,18 @@ impl Reader<'_, '_> {
             return Some(Template::Expression(id));
         }
         if let Some(items) = node.items() {
-            let mut list = Vec::with_capacity(items.len());
-            for item in items {
-                list.push(self.argument(item)?);
-            }
-            return Some(Template::Array(list));
+            let list: Vec<_> = items.iter().map(|item| self.argument(item)).collect();
+            return list.into_iter().collect::<Option<_>>().map(Template::Array);
         }
         if let Some(members) = node.members() {
-            let mut list = Vec::with_capacity(members.len());
-            for member in members {
-                list.push((member.key().to_owned(), self.argument(member.value())?));
-            }
-            return Some(Template::Object(list));
+            let values: Vec<_> = members
+                .iter()
+                .map(|member| Some((member.key().to_owned(), self.argument(member.value())?)))
+                .collect();
+            return values
+                .into_iter()
+                .collect::<Option<_>>()
+                .map(Template::Object);
         }
         Some(Template::Literal(node.to_data()))
     }

@@ -78,10 +78,11 @@ impl Reader<'_, '_> {
     #[allow(clippy::type_complexity)]
     fn interval(&mut self, node: &Node) -> Option<(Option<Option<u32>>, Option<IsoDuration>)> {
         let what = "'retry-interval'";
-        let Some(text) = node.as_str().filter(|text| text.contains('/')) else {
+        if !node.as_str().is_some_and(|text| text.contains('/')) {
             return Some((None, Some(self.length(node, what)?)));
-        };
-        match interval::parse_retry(text) {
+        }
+        let text = self.ctx.interval_text(node, what)?;
+        match interval::parse_retry(&text) {
             Ok((count, length)) => Some((Some(count), Some(length))),
             Err(error) => {
                 let message = format!("{what} is not an ISO 8601 interval: {error}");

@@ -1,8 +1,7 @@
 //! States: the parts that all kinds share, and their transitions.
 
 use swirl_model::workflow::{
-    Action, ActionKind, ActionList, End, Function, FunctionId, FunctionKind, ListId, Next, State,
-    Transition,
+    Action, ActionKind, ActionList, End, FunctionKind, ListId, Next, State, Transition,
 };
 
 use super::Reader;
@@ -144,12 +143,6 @@ impl Reader<'_, '_> {
         self.list(ActionList::default())
     }
 
-    pub fn list(&mut self, list: ActionList) -> ListId {
-        let id = ListId(self.ctx.workflow.lists.len() as u32);
-        self.ctx.workflow.lists.push(list);
-        id
-    }
-
     /// A state without actions but with a result path puts its input there.
     pub fn move_input(&mut self, filter: Filter<'_>) -> Option<ListId> {
         let to = self.target(filter.result)?;
@@ -182,24 +175,6 @@ impl Reader<'_, '_> {
             actions: vec![id],
             parallel: false,
         }))
-    }
-
-    pub fn plain_function(
-        &mut self,
-        name: &str,
-        kind: FunctionKind,
-        operation: &str,
-    ) -> FunctionId {
-        let id = FunctionId(self.ctx.workflow.functions.len() as u32);
-        self.ctx.workflow.functions.push(Function {
-            name: name.into(),
-            kind,
-            operation: operation.to_owned(),
-            resource_auth: None,
-            auth: None,
-            metadata: swirl_model::Data::NULL,
-        });
-        id
     }
 }
 

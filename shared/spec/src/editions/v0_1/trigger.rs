@@ -64,6 +64,7 @@ impl Reader<'_, '_> {
             correlation,
             data_only: true,
             metadata: Data::NULL,
+            filter: None,
         });
     }
 

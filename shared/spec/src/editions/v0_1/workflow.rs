@@ -48,7 +48,7 @@ impl Reader<'_, '_> {
         let id = root.get("id").and_then(|node| self.ctx.text(node, "'id'"));
         for (text, key) in [(&name, "name"), (&id, "id")] {
             if let (Some(text), Some(node)) = (text, root.get(key)) {
-                self.ctx.check_name(node, &format!("'{key}'"), text);
+                self.ctx.check_id(node, &format!("'{key}'"), text);
             }
         }
         match root.get("id") {
@@ -87,7 +87,7 @@ impl Reader<'_, '_> {
         let Some(text) = self.ctx.text(node, "'version'") else {
             return;
         };
-        self.ctx.check_name(node, "'version'", &text);
+        self.ctx.check_id(node, "'version'", &text);
         if semver::Version::parse(&text).is_err() {
             let message = format!("the version '{text}' is not a semantic version");
             let hint = "write major.minor.patch, such as '1.0.0'".to_owned();

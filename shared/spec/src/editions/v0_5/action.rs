@@ -11,9 +11,20 @@ use super::filter;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
+use crate::editions::v0_8::older::as_there;
 use crate::source::Node;
 
 const INVOKES: [&str; 2] = ["functionRef", "eventRef"];
+
+/// Parts of later editions.
+const LATER: [&str; 6] = [
+    "subFlowRef",
+    "condition",
+    "sleep",
+    "retryRef",
+    "retryableErrors",
+    "nonRetryableErrors",
+];
 
 /// `actions` of a state, branch or event entry.
 pub(super) fn actions(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> ListId {
@@ -39,14 +50,15 @@ pub(super) fn actions(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str) -> ListId {
 }
 
 pub(super) fn action(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionId> {
-    let known = &[
+    let mut known = vec![
         "name",
         "functionRef",
         "eventRef",
         "timeout",
         "actionDataFilter",
     ];
-    let obj = ctx.object(node, "an action", known)?;
+    known.extend(as_there(ctx, node, &LATER));
+    let obj = ctx.object(node, "an action", &known)?;
     let params = ctx.params.clone();
     let sight = VisibleVars {
         params: &params,
@@ -56,13 +68,24 @@ pub(super) fn action(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionId> {
     let kind = invocation(ctx, obj);
     let (from, results) = filter::action(ctx, obj, sight);
     let timeout = ctx.timeout(obj, "timeout");
+    let condition = ctx.opt_condition(obj, "condition", sight.with_secrets());
+    let (sleep_before, sleep_after) = ctx.sleeps(obj);
+    let detached = matches!(&kind, Some(ActionKind::Subflow(subflow)) if subflow.detached);
+    let retry = ctx.retry_rule(obj, detached, false);
     add(
         ctx,
         Action {
             name: name.map(Into::into),
             kind: kind?,
+            condition,
+            sleep_before,
+            sleep_after,
             from,
-            results,
+            results: ResultRule {
+                ignore: detached,
+                ..results
+            },
+            retry,
             timeout,
             ..Action::default()
         },
@@ -76,9 +99,20 @@ fn add(ctx: &mut Ctx<'_>, action: Action) -> Option<ActionId> {
 }
 
 fn invocation(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ActionKind> {
+    if let Some(node) = obj.get("subFlowRef") {
+        let others = INVOKES.iter().filter(|name| obj.has(name));
+        let all: Vec<&str> = others.copied().chain(["subFlowRef"]).collect();
+        if all.len() > 1 {
+            ctx.exclusive(obj, "an action", &all);
+        }
+        return ctx.subflow_ref(node);
+    }
     match (obj.get("functionRef"), obj.get("eventRef")) {
-        (Some(_), Some(_)) => {
+        (Some(function), Some(event)) => {
             ctx.exclusive(obj, "an action", &INVOKES);
+            // Errors inside them are reported too.
+            ctx.function_ref(function);
+            ctx.event_ref(event);
             None
         }
         (None, None) => {
@@ -119,6 +153,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, node: &Node, detached: bool) -> Option<
             kind: ActionKind::Subflow(Subflow {
                 workflow,
                 version: None,
+                input: None,
                 detached,
                 // docs/language.md#decision-56.
                 on_parent_end: OnParentEnd::Continue,

@@ -6,6 +6,7 @@ use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under, UnderWhen};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::VisibleVars;
+use crate::editions::v0_8::older::as_there;
 use crate::source::Node;
 
 /// `stateDataFilter`: input and output.
@@ -29,16 +30,18 @@ pub(super) fn action(
     obj: Obj<'_>,
     sight: VisibleVars<'_>,
 ) -> (Option<ExprId>, ResultRule) {
-    let known = &["dataInputPath", "dataResultsPath"];
+    let known = ["dataInputPath", "dataResultsPath"];
     let Some(node) = obj.get("actionDataFilter") else {
         return (None, ResultRule::default());
     };
-    let Some(obj) = ctx.object(node, "'actionDataFilter'", known) else {
+    let known = with_target(ctx, node, known);
+    let Some(obj) = ctx.object(node, "'actionDataFilter'", &known) else {
         return (None, ResultRule::default());
     };
     let rule = ResultRule {
         results: ctx.opt_expression(obj, "dataResultsPath", sight),
-        under: under(ctx, obj.get("dataResultsPath")),
+        to: ctx.path(obj, "toStateData", sight),
+        under: under(ctx, obj.get("dataResultsPath")).filter(|_| !obj.has("toStateData")),
         ..ResultRule::default()
     };
     (ctx.opt_expression(obj, "dataInputPath", sight), rule)
@@ -46,15 +49,16 @@ pub(super) fn action(
 
 /// `eventDataFilter`, with either of the names in the specification.
 pub(super) fn event(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> EventFilter {
-    let names = &["dataOutputPath", "dataInputPath"];
+    let names = ["dataOutputPath", "dataInputPath"];
     let Some(node) = obj.get("eventDataFilter") else {
         return EventFilter::default();
     };
-    let Some(obj) = ctx.object(node, "'eventDataFilter'", names) else {
+    let known = with_target(ctx, node, names);
+    let Some(obj) = ctx.object(node, "'eventDataFilter'", &known) else {
         return EventFilter::default();
     };
     if obj.has("dataOutputPath") && obj.has("dataInputPath") {
-        ctx.exclusive(obj, "'eventDataFilter'", names);
+        ctx.exclusive(obj, "'eventDataFilter'", &names);
     }
     let name = names.iter().find(|name| obj.has(name)).unwrap_or(&names[0]);
     EventFilter {
@@ -62,9 +66,17 @@ pub(super) fn event(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> EventFilter {
         or_whole: obj
             .get(name)
             .is_some_and(|node| names_part_of_event(ctx, node)),
-        under: under(ctx, obj.get(name)),
+        to: ctx.path(obj, "toStateData", VisibleVars::PLAIN),
+        under: under(ctx, obj.get(name)).filter(|_| !obj.has("toStateData")),
         ..EventFilter::default()
     }
+}
+
+/// Later editions state the target of a result.
+fn with_target(ctx: &mut Ctx<'_>, node: &Node, names: [&'static str; 2]) -> Vec<&'static str> {
+    let mut known = names.to_vec();
+    known.extend(as_there(ctx, node, &["toStateData"]));
+    known
 }
 
 fn under(ctx: &mut Ctx<'_>, node: Option<&Node>) -> Option<Under> {

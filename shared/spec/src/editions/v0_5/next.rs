@@ -5,6 +5,7 @@ use swirl_model::workflow::{End, Next, Transition};
 use crate::build::ctx::{Ctx, Edge, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
+use crate::editions::v0_8::older::as_there;
 use crate::source::Node;
 
 /// `transition` or `end`. `needed`: it is a finding if both are missing.
@@ -92,10 +93,11 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
         ctx.wrong_type(node, "'end'", "an object with a 'kind'");
         return None;
     }
-    let known = &["kind", "produceEvents", "compensateBefore", "terminate"];
-    let obj = ctx.object(node, "an end", known)?;
+    let mut known = vec!["kind", "produceEvents", "compensateBefore", "terminate"];
+    known.extend(as_there(ctx, node, &["continueAs"]));
+    let obj = ctx.object(node, "an end", &known)?;
     let kind = ctx.word(obj, "kind", &["default", "terminate", "event"]);
-    if !obj.has("kind") {
+    if !obj.has("kind") && !obj.has("continueAs") {
         ctx.warn(
             node,
             codes::MISSING_PROPERTY,
@@ -117,13 +119,19 @@ fn end(ctx: &mut Ctx<'_>, node: &Node) -> Option<End> {
         );
     }
     let terminate = kind == Some("terminate") || ctx.boolean(obj, "terminate", false);
-    ctx.terminates |= terminate;
+    let continue_as = obj.get("continueAs").map(|node| ctx.continue_as(node));
+    let continues = continue_as.is_some();
+    ctx.terminates |= terminate || continues;
     Some(End {
-        terminate,
-        // docs/language.md#decision-45.
-        terminate_parents: terminate,
+        terminate: terminate || continues,
+        // docs/language.md#decision-45. For a waiting parent, a continuation is still the one call.
+        terminate_parents: terminate && !continues,
         compensate,
         produce,
+        continue_as: match continue_as {
+            Some(continue_as) => Some(continue_as?),
+            None => None,
+        },
         ..End::default()
     })
 }

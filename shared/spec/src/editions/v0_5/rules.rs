@@ -1,8 +1,10 @@
 //! Properties that have other names in 0.8.
 
-use crate::build::ctx::{Ctx, Obj};
+use super::shapes;
+use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
 use crate::codes;
+use crate::editions::v0_8::older;
 use crate::source::Node;
 
 /// For names that have another meaning in 0.8 (`increment`), giving both is rejected here.
@@ -11,17 +13,34 @@ pub(super) const OWN_NAMES: &[(&str, &str)] = &[
     ("produceEventRef", "triggerEventRef"),
     ("consumeEventRef", "resultEventRef"),
     ("increment", "multiplier"),
+    ("workflowExecTimeout", "execTimeout"),
 ];
 
 pub(in crate::editions) const RULES: &[Rule] = &[
-    Rule::at("/events").with(names).knowing(&["names"]),
+    Rule::at("/states/*").with(later_state).knowing(&[
+        "defaultCondition",
+        "duration",
+        "inputParameter",
+        "numCompleted",
+        "timeouts",
+    ]),
+    Rule::at("/states/*/stateDataFilter")
+        .with(later_state_filter)
+        .knowing(&["input", "output"]),
+    Rule::at("/states/**/actionDataFilter")
+        .with(later_action_filter)
+        .knowing(&["fromStateData", "results"]),
+    Rule::at("/states/**/eventDataFilter")
+        .with(later_event_filter)
+        .knowing(&["data"]),
+    Rule::at("/events").with(shapes::names).knowing(&["names"]),
     Rule::at("/events/*").unknown(&["dataOnly"]),
     Rule::at("/functions/*").unknown(&["authRef"]),
     Rule::at("/functions/*[resource]")
         .with(resource)
         .knowing(&["resource"]),
     Rule::at("/states/*/default")
-        .with(default)
+        .with(shapes::default)
         .knowing(&["nextState"]),
     Rule::at("/states/**/transition")
         .with(produce_event)
@@ -36,36 +55,15 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     Rule::at("/states/**/functionRef").unknown(&["selectionSet", "invoke"]),
     Rule::at("/states/**/eventRef").also("triggerEventRef", "produceEventRef"),
     Rule::at("/states/**/eventRef").also("resultEventRef", "consumeEventRef"),
-    Rule::at("/states/**/eventRef").unknown(&[
-        "resultEventTimeout",
-        "consumeEventTimeout",
-        "invoke",
-    ]),
+    Rule::at("/states/**/eventRef")
+        .with(later_event_timeout)
+        .knowing(&["resultEventTimeout", "consumeEventTimeout"]),
+    Rule::at("/states/**/eventRef").unknown(&["invoke"]),
+    Rule::at("/states/**/actions/*")
+        .with(older::sub_flow)
+        .knowing(&["waitForCompletion"]),
+    Rule::at("/states/*/action").with(older::sub_flow),
 ];
-
-/// `names` stands for several definitions that differ only in their names.
-fn names(ctx: &mut Ctx<'_>, events: &mut Node) {
-    let Some(items) = events.items_mut() else {
-        return;
-    };
-    let mut all = Vec::with_capacity(items.len());
-    for mut event in std::mem::take(items) {
-        let Some(names) = event.get("names").cloned() else {
-            all.push(event);
-            continue;
-        };
-        if event.get("name").is_some() {
-            ctx.exclusive(Obj { node: &event }, "an event", &["name", "names"]);
-        }
-        event.take("names");
-        for name in ctx.full_list(&names, "'names'").unwrap_or_default() {
-            let mut one = event.clone();
-            one.put("name", name.clone());
-            all.push(one);
-        }
-    }
-    *items = all;
-}
 
 /// Documents from the summer before the release have `resource`, often just a name. Its implementation is provided at
 /// deployment.
@@ -93,25 +91,6 @@ fn produce_event(ctx: &mut Ctx<'_>, way: &mut Node) {
     }
 }
 
-/// `default` used to be the transition itself.
-fn default(ctx: &mut Ctx<'_>, default: &mut Node) {
-    let is_transition = default.get("nextState").is_some()
-        && default.get("transition").is_none()
-        && default.get("end").is_none();
-    if is_transition {
-        let message = "'default' is a transition here, as in an older edition; it is taken as that";
-        let location = ctx.location(default);
-        let hint = "write 'default: {transition: {nextState: ...}}'".to_owned();
-        ctx.warn_as_is(
-            &location,
-            codes::OTHER_EDITIONS_NAME,
-            message.to_owned(),
-            hint,
-        );
-        *default = default.object_here([("transition", default.clone())]);
-    }
-}
-
 fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
     let message = format!("'{name}' is an older edition's name for '{here}'; it is taken as that");
     let location = ctx.location(node);
@@ -128,6 +107,86 @@ fn later_retry(ctx: &mut Ctx<'_>, retry: &mut Node) {
             let hint = "write the document in that edition".to_owned();
             ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         }
+    }
+}
+
+/// Names and words of later editions for the parts of a state.
+fn later_state(ctx: &mut Ctx<'_>, state: &mut Node) {
+    let is = |state: &Node, kind: &str| {
+        let word = state.get("type").and_then(Node::as_str);
+        word.is_some_and(|word| word.eq_ignore_ascii_case(kind))
+    };
+    if is(state, "sleep")
+        && let Some(word) = state.get_mut("type")
+    {
+        older::other(ctx, word, "sleep", "delay");
+        *word = word.text_here("delay");
+    }
+    if is(state, "delay") {
+        later(ctx, state, "duration", "timeDelay");
+    }
+    if is(state, "switch") {
+        later(ctx, state, "defaultCondition", "default");
+    }
+    if is(state, "parallel") {
+        let word = state.get("completionType").and_then(Node::as_str);
+        let here = match word {
+            Some("allOf") => Some("and"),
+            Some("atLeast") => Some("n_of_m"),
+            _ => None,
+        };
+        if let (Some(here), Some(word)) = (here, state.get_mut("completionType")) {
+            let written = word.as_str().unwrap_or_default().to_owned();
+            older::other(ctx, word, &written, here);
+            *word = word.text_here(here);
+        }
+        later(ctx, state, "numCompleted", "n");
+    }
+    if is(state, "foreach") {
+        older::iteration_param(ctx, state);
+    }
+    if let Some(timeouts) = state.get_mut("timeouts")
+        && timeouts.members().is_some_and(|all| all.len() == 1)
+        && let Some(timeout) = timeouts.take("eventTimeout")
+    {
+        let here = if is(state, "switch") {
+            "eventTimeout"
+        } else {
+            "timeout"
+        };
+        older::other(ctx, &timeout, "timeouts", here);
+        state.take("timeouts");
+        state.put(here, timeout);
+    }
+}
+
+/// Later editions limit the wait for the answer to an event.
+fn later_event_timeout(ctx: &mut Ctx<'_>, reference: &mut Node) {
+    let names = ["resultEventTimeout", "consumeEventTimeout"];
+    older::as_there(ctx, reference, &names);
+    if reference.get(names[1]).is_none() {
+        reference.rename(names[0], names[1]);
+    }
+}
+
+fn later_state_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+    later(ctx, filter, "input", "dataInputPath");
+    later(ctx, filter, "output", "dataOutputPath");
+}
+
+fn later_action_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+    later(ctx, filter, "fromStateData", "dataInputPath");
+    later(ctx, filter, "results", "dataResultsPath");
+}
+
+fn later_event_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+    later(ctx, filter, "data", "dataOutputPath");
+}
+
+fn later(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
+    if let (Some(value), None) = (node.get(from), node.get(to)) {
+        older::other(ctx, value, from, to);
+        node.rename(from, to);
     }
 }
 

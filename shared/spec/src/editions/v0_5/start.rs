@@ -80,8 +80,7 @@ fn schedule(ctx: &mut Ctx<'_>, node: &Node, by_event: bool) -> Option<Schedule> 
 /// A window in which instances may be created; with `R/`, the times at which one is created
 /// (docs/language.md#decision-42).
 fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
-    let text = ctx.string(node, "an interval")?;
-    let text = text.trim().to_owned();
+    let text = ctx.interval_text(node, "the interval")?;
     let repeats = text.starts_with('R');
     let problem = match Interval::in_zone(&text, zone) {
         Ok(interval) if interval.count.is_some() => {

@@ -6,6 +6,7 @@ use super::states::{self, StateReader};
 use super::{error, filter, next};
 use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
 use crate::codes;
+use crate::editions::v0_8::older::as_there;
 use crate::source::Node;
 
 const COMMON: &[&str] = &[
@@ -75,6 +76,9 @@ fn read(ctx: &mut Ctx<'_>, node: &Node, starts: bool) -> Option<State> {
         Some(kind) => {
             let mut known: Vec<&str> = COMMON.to_vec();
             known.extend(kind.properties);
+            if kind.word == "foreach" {
+                known.extend(as_there(ctx, node, &["batchSize", "mode"]));
+            }
             // An event state cannot compensate, and a switch continues by its conditions.
             known.retain(|name| match *name {
                 "usedForCompensation" => kind.word != "event",

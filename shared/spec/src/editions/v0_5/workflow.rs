@@ -8,9 +8,9 @@ use swirl_model::workflow::StateId;
 use super::{start, state};
 use crate::build::ctx::{Ctx, Obj};
 use crate::codes;
+use crate::editions::v0_8::older::as_there;
 use crate::editions::v0_8::states::is_variable;
 use crate::source::Node;
-use crate::suggest;
 
 pub(super) const PROPERTIES: &[&str] = &[
     "id",
@@ -31,6 +31,9 @@ pub(super) const PROPERTIES: &[&str] = &[
     "startsAt",
 ];
 
+/// Properties of other editions.
+const OTHERS: [&str; 4] = ["autoRetries", "constants", "execTimeout", "secrets"];
+
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     if root.members().is_none() {
         ctx.wrong_type(root, "a workflow definition", "an object");
@@ -41,7 +44,10 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     ctx.language(root);
     ctx.version(root);
     ctx.workflow.metadata = metadata(ctx, root);
-    ctx.workflow.constants = Data::object();
+    as_there(ctx, root.node, &OTHERS);
+    ctx.auto_retries = ctx.boolean(root, "autoRetries", false);
+    ctx.secrets(root);
+    ctx.constants(root);
     let states = ctx
         .need_list(root, "a workflow definition", "states")
         .unwrap_or_default();
@@ -63,6 +69,9 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     }
     ctx.enter_flow();
     state::heads(ctx, states);
+    if let Some(node) = root.get("execTimeout") {
+        ctx.workflow.timeout = ctx.workflow_exec_timeout(node);
+    }
     let start = start::of_states(ctx, root, states);
     state::read_all(ctx, states, start);
     schemas(ctx, root, start);
@@ -80,7 +89,7 @@ fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
         if let Some(node) = root.get(name)
             && let Some(text) = node.as_str().filter(|text| !text.is_empty())
         {
-            ctx.check_name(node, &format!("'{name}'"), text);
+            ctx.check_id(node, &format!("'{name}'"), text);
         }
     }
     if let Some(node) = root.get("id")
@@ -128,17 +137,10 @@ fn identity(ctx: &mut Ctx<'_>, root: Obj<'_>) {
 fn metadata(ctx: &mut Ctx<'_>, root: Obj<'_>) -> Data {
     let mut metadata = ctx.metadata(root);
     for member in root.node.members().unwrap_or_default() {
-        if PROPERTIES.contains(&member.key()) {
+        if PROPERTIES.contains(&member.key()) || OTHERS.contains(&member.key()) {
             continue;
         }
-        if let Some(best) = suggest::did_you_mean(member.key(), PROPERTIES.iter().copied()) {
-            ctx.warn(
-                member.value(),
-                codes::ADDITIONAL_PROPERTY,
-                format!("'{}' is kept as additional information only", member.key()),
-                format!("did you mean '{best}'? else put it into 'metadata'"),
-            );
-        }
+        ctx.additional(member, PROPERTIES);
         if metadata.get(member.key()).is_none() {
             metadata.set(member.key(), member.value().to_data());
         }

@@ -7,7 +7,7 @@ use crate::build::ctx::Ctx;
 use crate::codes;
 use crate::source::Node;
 
-pub(super) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {
+pub(in crate::editions) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {
     let mut definitions: Vec<Node> = Vec::new();
     let mut names: Vec<String> = Vec::new();
     if let Some(states) = root.get_mut("states").and_then(Node::items_mut) {

@@ -3,12 +3,13 @@
 //! States that 0.8 doesn't have become others (a delay state sleeps, a subflow state is an operation state). Timeouts
 //! are where they apply, and errors are described where they are handled.
 
-mod errors;
-mod snapshots;
-mod states;
+pub(super) mod errors;
+pub(super) mod snapshots;
+pub(super) mod states;
 
 use super::v0_7::{function_word, name_for_id, start_missing, state_ids, state_word};
 use super::v0_8::loose::{in_action, in_entry, in_state};
+use super::v0_8::older;
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::Rule;
@@ -54,6 +55,17 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("")
         .with(snapshots::start_in_a_state)
         .knowing(&["start"]),
+    Rule::at("").with(older::starts_at).knowing(&["startsAt"]),
+    Rule::at("").with(older::ways).knowing(older::WAYS),
+    Rule::at("/functions/*")
+        .with(older::function)
+        .knowing(&["resource"]),
+    Rule::at("/events")
+        .with(older::event_names)
+        .knowing(&["names"]),
+    Rule::at("/states/*[type=foreach]")
+        .with(older::iteration_param)
+        .knowing(&["inputParameter"]),
     Rule::at("").with(start_missing),
     Rule::at("/states/*/stateDataFilter")
         .with(snapshots::state_filter)

@@ -6,7 +6,7 @@ use crate::codes;
 use crate::source::Node;
 
 /// `start: true`, or `start` with a schedule, in a state. The workflow's own `start` refers to that state then.
-pub(super) fn start_in_a_state(ctx: &mut Ctx<'_>, root: &mut Node) {
+pub(in crate::editions) fn start_in_a_state(ctx: &mut Ctx<'_>, root: &mut Node) {
     let named = root.get("start").is_some();
     let states = root.get_mut("states").and_then(Node::items_mut);
     let mut found = None;
@@ -53,17 +53,17 @@ pub(super) fn start_in_a_state(ctx: &mut Ctx<'_>, root: &mut Node) {
     }
 }
 
-pub(super) fn state_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+pub(in crate::editions) fn state_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
     rename(ctx, filter, "dataInputPath", "input");
     rename(ctx, filter, "dataOutputPath", "output");
 }
 
-pub(super) fn action_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+pub(in crate::editions) fn action_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
     rename(ctx, filter, "dataInputPath", "fromStateData");
     rename(ctx, filter, "dataResultsPath", "results");
 }
 
-pub(super) fn event_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
+pub(in crate::editions) fn event_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
     rename(ctx, filter, "dataOutputPath", "data");
 }
 

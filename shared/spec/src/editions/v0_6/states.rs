@@ -9,7 +9,7 @@ use crate::codes;
 use crate::source::Node;
 
 /// A delay state requires its time.
-pub(super) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
+pub(in crate::editions) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
     if state.get("duration").is_none() {
         let what = "a state of type 'delay'";
         ctx.missing(Obj { node: state }, what, &["timeDelay"]);
@@ -20,7 +20,7 @@ pub(super) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
 }
 
 /// `execTimeout` of the workflow is `timeouts.workflowExecTimeout`.
-pub(super) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
+pub(in crate::editions) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
     if let Some(timeout) = root.get("execTimeout").cloned()
         && timeout.members().is_some()
         && timeout.get("duration").is_none()
@@ -39,11 +39,11 @@ pub(super) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
 }
 
 /// `timeout` of an event or callback state.
-pub(super) fn timeout(ctx: &mut Ctx<'_>, state: &mut Node) {
+pub(in crate::editions) fn timeout(ctx: &mut Ctx<'_>, state: &mut Node) {
     move_timeout(ctx, state, "timeout", "eventTimeout");
 }
 
-pub(super) fn event_timeout_of_switch(ctx: &mut Ctx<'_>, state: &mut Node) {
+pub(in crate::editions) fn event_timeout_of_switch(ctx: &mut Ctx<'_>, state: &mut Node) {
     move_timeout(ctx, state, "eventTimeout", "eventTimeout");
 }
 
@@ -64,7 +64,7 @@ fn move_timeout(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
 }
 
 /// A subflow state becomes an operation state with a single action.
-pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
+pub(in crate::editions) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
     const PROPERTIES: [&str; 12] = [
         "name",
         "type",
@@ -128,7 +128,7 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
 }
 
 /// A branch or a foreach state with a `workflowId` runs that workflow as its only action.
-pub(super) fn workflow_for_actions(ctx: &mut Ctx<'_>, node: &mut Node) {
+pub(in crate::editions) fn workflow_for_actions(ctx: &mut Ctx<'_>, node: &mut Node) {
     if node.get("workflowId").is_none() {
         return;
     }
@@ -145,7 +145,7 @@ pub(super) fn workflow_for_actions(ctx: &mut Ctx<'_>, node: &mut Node) {
 }
 
 /// `completionType` is `and`, `xor` or `n_of_m` with `n`.
-pub(super) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
+pub(in crate::editions) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
     if let Some(kind) = state.get("completionType")
         && kind.as_str().is_none()
     {
@@ -154,7 +154,9 @@ pub(super) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
     }
     let word = state.get("completionType").and_then(Node::as_str);
     let word = word.unwrap_or("and").to_ascii_lowercase();
-    if word != "n_of_m"
+    if word == "atleast" && state.get("numCompleted").is_none() {
+        state.rename("n", "numCompleted");
+    } else if word != "n_of_m"
         && let Some(n) = state.take("n")
     {
         ctx.ignored(&n, "n", "it belongs to 'completionType: n_of_m'");
@@ -193,7 +195,7 @@ pub(super) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
 }
 
 /// `repeat` of a subflow state (section "Repeat Definition").
-pub(super) fn repeat(ctx: &mut Ctx<'_>, node: &Node) -> Option<Repeat> {
+pub(in crate::editions) fn repeat(ctx: &mut Ctx<'_>, node: &Node) -> Option<Repeat> {
     let known = &[
         "expression",
         "checkBefore",

@@ -3,11 +3,13 @@
 //! It differs only in a few words. Additions of 0.8 and other names of 0.6 are accepted with a warning
 //! (docs/language.md#decision-96).
 
-mod identity;
+pub(super) mod identity;
 mod later;
 mod words;
 
+use super::v0_6::snapshots;
 use super::v0_8::loose::{in_action, in_entry, in_state};
+use super::v0_8::older::{self, NAMES, names as names_of_earlier_editions};
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::Rule;
@@ -26,6 +28,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         ("consumeEventTimeout", "resultEventTimeout"),
     ],
     parts: Parts {
+        earlier_parts: true,
         timeouts_of_all_states: true,
         ..Parts::NONE
     },
@@ -45,10 +48,24 @@ pub(super) const RULES: &[Rule] = &[
         .knowing(&["eventFilter"]),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
+    Rule::at("").with(names_of_earlier_editions).knowing(NAMES),
+    Rule::at("").with(older::ways).knowing(older::WAYS),
+    Rule::at("/functions/*")
+        .with(older::function)
+        .knowing(&["resource"]),
+    Rule::at("/events")
+        .with(older::event_names)
+        .knowing(&["names"]),
+    Rule::at("").with(snapshots::start_in_a_state),
+    Rule::at("").with(older::starts_at).knowing(&["startsAt"]),
     Rule::at("").with(start_missing),
-    Rule::at("/states/*")
-        .with(words::state_of_0_6)
-        .knowing(&["timeDelay", "default"]),
+    Rule::at("/states/*/stateDataFilter")
+        .with(snapshots::state_filter)
+        .knowing(&["dataInputPath", "dataOutputPath"]),
+    Rule::at("/states/**/actionDataFilter")
+        .with(snapshots::action_filter)
+        .knowing(&["dataInputPath", "dataResultsPath"]),
+    Rule::at("/states/**/eventDataFilter").with(snapshots::event_filter),
     Rule::at("/states/*").with(state_word),
     Rule::at("/functions/*").with(function_word),
     Rule::at("/timeouts").also("actionExecTimeouts", "actionExecTimeout"),

@@ -47,42 +47,6 @@ fn type_word(node: &mut Node, words: &[&'static str]) {
     }
 }
 
-/// Other words of 0.6 are accepted with a warning.
-pub(super) fn state_of_0_6(ctx: &mut Ctx<'_>, state: &mut Node) {
-    let is = |state: &Node, kind: &str| {
-        let word = state.get("type").and_then(Node::as_str);
-        word.is_some_and(|word| word.eq_ignore_ascii_case(kind))
-    };
-    if is(state, "delay")
-        && let Some(word) = state.get_mut("type")
-    {
-        other(ctx, word, "delay", "sleep");
-        *word = word.text_here("sleep");
-    }
-    if is(state, "sleep") {
-        rename(ctx, state, "timeDelay", "duration");
-    }
-    if is(state, "switch") {
-        rename(ctx, state, "default", "defaultCondition");
-    }
-}
-
-fn rename(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
-    if let Some(value) = node.get(from)
-        && node.get(to).is_none()
-    {
-        other(ctx, value, from, to);
-        node.rename(from, to);
-    }
-}
-
-fn other(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
-    let location = ctx.location(node);
-    let message = format!("'{name}' is another edition's name for '{here}'; it is taken as that");
-    let hint = format!("write '{here}'");
-    ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
-}
-
 /// `stateExecTimeout` may be an object. Its `total` limits the state. `single` limits each of its executions, and
 /// because states aren't repeated as a whole, there is only one.
 pub(super) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {

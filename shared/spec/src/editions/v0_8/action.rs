@@ -9,7 +9,7 @@ use swirl_model::workflow::{
     Subflow, Template, Under, UnderWhen,
 };
 
-use crate::build::ctx::{Ctx, Obj, did_you_mean};
+use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::source::Node;
@@ -72,10 +72,12 @@ impl Ctx<'_> {
         let parts = self.dialect.parts;
         let properties = parts.action.map_or(PROPERTIES, |reader| reader.properties);
         let mut properties = properties.to_vec();
-        properties.extend(parts.action_timeout.then_some("timeout"));
+        let hint = "write 'timeouts: {actionExecTimeout: ...}' in the state";
+        let timed = self.earlier_part(parts.action_timeout, node, "timeout", hint);
+        properties.extend(timed.then_some("timeout"));
         properties.extend(parts.repeat.map(|_| "repeat"));
         let obj = self.object(node, "an action", &properties)?;
-        let own_timeout = parts.action_timeout.then(|| self.timeout(obj, "timeout"));
+        let own_timeout = timed.then(|| self.timeout(obj, "timeout"));
         let timeout = own_timeout.flatten().or(timeout);
         let params = self.params.clone();
         let sight = VisibleVars {
@@ -124,7 +126,7 @@ impl Ctx<'_> {
         Some(id)
     }
 
-    fn sleeps(&mut self, obj: Obj<'_>) -> (Option<Period>, Option<Period>) {
+    pub(in crate::editions) fn sleeps(&mut self, obj: Obj<'_>) -> (Option<Period>, Option<Period>) {
         let Some(node) = obj.get("sleep") else {
             return (None, None);
         };
@@ -150,14 +152,25 @@ impl Ctx<'_> {
                 self.missing(obj, "an action", invokes);
                 None
             }
-            ["functionRef"] => self.function_ref(obj.get("functionRef")?),
-            ["eventRef"] => self.event_ref(obj.get("eventRef")?),
-            ["subFlowRef"] => self.subflow_ref(obj.get("subFlowRef")?),
-            [other] => (reader?.invocation)(self, other, obj.get(other)?),
+            [only] => self.invocation_by(only, obj),
             several => {
                 self.exclusive(obj, "an action", several);
+                // Errors inside them are reported too.
+                for name in several {
+                    self.invocation_by(name, obj);
+                }
                 None
             }
+        }
+    }
+
+    fn invocation_by(&mut self, name: &str, obj: Obj<'_>) -> Option<ActionKind> {
+        let node = obj.get(name)?;
+        match name {
+            "functionRef" => self.function_ref(node),
+            "eventRef" => self.event_ref(node),
+            "subFlowRef" => self.subflow_ref(node),
+            other => (self.dialect.parts.action?.invocation)(self, other, node),
         }
     }
 
@@ -167,10 +180,6 @@ impl Ctx<'_> {
             Some(_) => self.location(node).place.pointer,
             None => String::new(),
         }
-    }
-
-    pub fn invoke_async(&mut self, obj: Obj<'_>) -> bool {
-        self.word(obj, "invoke", &["sync", "async"]) == Some("async")
     }
 
     pub fn function_ref(&mut self, node: &Node) -> Option<ActionKind> {
@@ -198,7 +207,7 @@ impl Ctx<'_> {
                 let sight = VisibleVars {
                     params: &params,
                     secrets: true,
-                    args: false,
+                    ..VisibleVars::PLAIN
                 };
                 self.arguments(obj, sight);
                 self.invoke_async(obj);
@@ -213,7 +222,7 @@ impl Ctx<'_> {
         let sight = VisibleVars {
             params: &params,
             secrets: true,
-            args: false,
+            ..VisibleVars::PLAIN
         };
         let detached = obj.is_some_and(|obj| self.invoke_async(obj));
         // An expression function may return its arguments, and its result becomes data (docs/language.md#decision-84).
@@ -306,22 +315,11 @@ impl Ctx<'_> {
                 None => None,
             },
             detached,
+            subscription: None,
         }))
     }
 
-    /// A property with the name that it has in another edition (docs/language.md#decision-6).
-    pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
-        let message =
-            format!("'{name}' is another edition's name for '{here}'; it is taken as that");
-        self.warn(
-            node,
-            codes::OTHER_EDITIONS_NAME,
-            message,
-            format!("write '{here}'"),
-        );
-    }
-
-    fn subflow_ref(&mut self, node: &Node) -> Option<ActionKind> {
+    pub(in crate::editions) fn subflow_ref(&mut self, node: &Node) -> Option<ActionKind> {
         let subflow = match node.members() {
             None if node.as_str().is_none() => {
                 self.wrong_type(node, "'subFlowRef'", "a workflow's id or an object");
@@ -330,6 +328,7 @@ impl Ctx<'_> {
             None => Subflow {
                 workflow: self.reference(node, "'subFlowRef'")?,
                 version: None,
+                input: None,
                 detached: false,
                 on_parent_end: OnParentEnd::Terminate,
             },
@@ -356,6 +355,7 @@ impl Ctx<'_> {
                 Subflow {
                     workflow,
                     version,
+                    input: None,
                     detached,
                     on_parent_end,
                 }
@@ -373,22 +373,6 @@ impl Ctx<'_> {
             self.check_known_workflow(node, &subflow.workflow);
         }
         Some(ActionKind::Subflow(subflow))
-    }
-}
-
-impl Ctx<'_> {
-    /// A workflow that isn't deployed yet may be deployed later, so this is a warning (docs/language.md#decision-62).
-    pub fn check_known_workflow(&mut self, node: &Node, name: &str) {
-        let Some(known) = &self.options.workflows else {
-            return;
-        };
-        if name == self.workflow.id || known.contains(name) {
-            return;
-        }
-        let hint = did_you_mean(name, known.iter().map(String::as_str))
-            .unwrap_or_else(|| "deploy it before an instance gets here".to_owned());
-        let message = format!("there is no workflow '{name}' yet");
-        self.warn(node, codes::UNKNOWN_WORKFLOW, message, hint);
     }
 }
 

@@ -93,7 +93,7 @@ impl Ctx<'_> {
             return None;
         }
         let (what, known, needed): (_, &[&str], &[&str]) = match scheme {
-            AuthScheme::Basic => (
+            AuthScheme::Basic | AuthScheme::Digest => (
                 "basic auth",
                 &["username", "password", "metadata"],
                 &["username", "password"],

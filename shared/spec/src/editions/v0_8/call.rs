@@ -10,6 +10,10 @@ use crate::source::Node;
 use crate::template::Delimiters;
 
 impl Ctx<'_> {
+    pub fn invoke_async(&mut self, obj: Obj<'_>) -> bool {
+        self.word(obj, "invoke", &["sync", "async"]) == Some("async")
+    }
+
     /// `selectionSet`. One without expressions is checked immediately. `None` after a finding.
     pub fn selection_set(&mut self, node: &Node, sight: VisibleVars<'_>) -> Option<Template> {
         self.string(node, "'selectionSet'")?;
@@ -124,7 +128,16 @@ impl Ctx<'_> {
                 let id = self.expression(node, "'arguments'", sight)?;
                 return Some(Some(Template::Expression(id)));
             }
-            self.wrong_type(node, "'arguments'", "an object");
+            let pair = delimiters.pair();
+            let looks = text.filter(|text| looks_like_an_expression(text) || *text == ".");
+            let hint = looks.map(|text| {
+                format!(
+                    "put it into '{pair}' if it is an expression: '{}'",
+                    pair.replace(' ', &format!(" {text} ")).replace("  ", " ")
+                )
+            });
+            let message = format!("'arguments' must be an object, and is {}", node.kind_word());
+            self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         }
         self.warn_unmarked(node);

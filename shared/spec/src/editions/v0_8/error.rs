@@ -1,12 +1,9 @@
 //! Error definitions and states' `onErrors` (sections "Workflow Error Handling" and "Error
 //! Definition", docs/language.md#decision-24, #decision-25 and #decision-26).
 
-use std::collections::HashSet;
-
-use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Handler, HandlerRetry, Then};
+use swirl_model::workflow::{ErrorDef, ErrorId, Handler, HandlerRetry, Then};
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::codes;
 use crate::source::Node;
 
 impl Ctx<'_> {
@@ -56,11 +53,16 @@ impl Ctx<'_> {
 
     fn handler(&mut self, node: &Node) -> Option<Handler> {
         let mut properties = vec!["errorRef", "errorRefs", "transition", "end"];
-        properties.extend(self.dialect.parts.handler_retry.then_some("retryRef"));
+        let own = self.dialect.parts.handler_retry;
+        let retried = self.earlier_part(own, node, "retryRef", "put 'retryRef' into the action");
+        properties.extend(retried.then_some("retryRef"));
         let obj = self.object(node, "an error handler", &properties)?;
         let errors = match (obj.get("errorRef"), obj.get("errorRefs")) {
-            (Some(_), Some(_)) => {
+            (Some(one), Some(list)) => {
                 self.exclusive(obj, "an error handler", &["errorRef", "errorRefs"]);
+                // Errors inside them are reported too.
+                self.error_set(std::slice::from_ref(one));
+                self.error_set(list.items().unwrap_or_default());
                 None
             }
             (None, None) => {
@@ -85,43 +87,5 @@ impl Ctx<'_> {
             then: Then::Next(next?),
             ..Handler::default()
         })
-    }
-
-    /// `*` means all errors that no other handler names, whether they are defined or not.
-    fn error_set(&mut self, nodes: &[Node]) -> Option<ErrorSet> {
-        let mut all = false;
-        let mut ids = Vec::with_capacity(nodes.len());
-        let mut seen = HashSet::new();
-        for node in nodes {
-            if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
-                let message = format!("the error '{name}' is given here more than once");
-                let hint = "name each error once".to_owned();
-                self.error(node, codes::DUPLICATE_NAME, message, hint);
-            }
-            match node.as_str() {
-                Some("*") => all = true,
-                _ => {
-                    let id = self.error_ref(node, "an error's name")?;
-                    all |= self.matches_all(id);
-                    ids.push(id);
-                }
-            }
-        }
-        Some(if all {
-            ErrorSet::Any
-        } else {
-            ErrorSet::These(ids)
-        })
-    }
-
-    fn matches_all(&self, id: ErrorId) -> bool {
-        let error = &self.workflow[id];
-        error.code.as_deref().unwrap_or(&error.name) == "*"
-    }
-
-    /// `retryableErrors` or `nonRetryableErrors` of an action.
-    pub fn error_list(&mut self, node: &Node, name: &str) -> ErrorSet {
-        let items = self.list(node, &format!("'{name}'")).unwrap_or_default();
-        self.error_set(items).unwrap_or(ErrorSet::These(Vec::new()))
     }
 }

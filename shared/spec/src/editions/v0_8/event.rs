@@ -79,6 +79,7 @@ impl Ctx<'_> {
             correlation,
             data_only,
             metadata,
+            filter: None,
         });
     }
 

@@ -50,7 +50,6 @@ impl Ctx<'_> {
             self.functions.unread = true;
             return;
         };
-        let metadata = self.metadata(obj);
         let kind = self.function_kind(obj);
         let (kind, operation) = self.operation_of(obj, kind);
         let (resource_auth, auth) = self.auth_of_function(obj, kind.as_ref());
@@ -63,6 +62,7 @@ impl Ctx<'_> {
             self.duplicate(obj.get("name").unwrap_or(node), "function", &name);
         }
         let kind = kind.unwrap_or(FunctionKind::Rest);
+        let metadata = self.function_metadata(obj, &kind);
         let operation_node = obj.get("operation").unwrap_or(node);
         let operation = operation.unwrap_or_default();
         let operation = match kind {
@@ -89,9 +89,11 @@ impl Ctx<'_> {
             name: name.into(),
             kind,
             operation,
+            place: String::new(),
             resource_auth,
             auth,
             metadata,
+            within: None,
         });
     }
 
@@ -187,42 +189,24 @@ impl Ctx<'_> {
                 params: &params,
                 secrets: true,
                 args: true,
+                ..VisibleVars::PLAIN
             };
             let location = self.location(node);
             // Reported here only, not again at each call.
             if !self.check(&location, &text, sight, false) {
                 return None;
             }
+            self.function_texts.insert(text.clone());
         }
         Some(text)
     }
 
     pub fn operation_format(&mut self, node: &Node, kind: &FunctionKind, operation: &str) {
-        let parts: Vec<&str> = operation.split('#').collect();
-        let filled = parts.iter().all(|part| !part.trim().is_empty());
-        let (right, format) = match kind {
-            FunctionKind::Rest => (
-                parts.len() == 2,
-                "<URI of the OpenAPI document>#<operation id>",
-            ),
-            FunctionKind::Asyncapi => (
-                parts.len() == 2,
-                "<URI of the AsyncAPI document>#<operation id>",
-            ),
-            FunctionKind::Rpc => (
-                parts.len() == 3,
-                "<URI of the proto file>#<service>#<method>",
-            ),
-            FunctionKind::Graphql => (
-                parts.len() == 3 && matches!(parts[1], "query" | "mutation"),
-                "<URL of the endpoint>#<'query' or 'mutation'>#<field>",
-            ),
-            FunctionKind::Odata => (parts.len() == 2, "<URI of the service>#<entity set>"),
-            FunctionKind::Http => (false, "an object with 'method' and 'uri'"),
-            FunctionKind::Expression | FunctionKind::Custom(_) => return,
+        let Some(format) = format_of(kind) else {
+            return;
         };
         self.warn_classpath(node, operation);
-        if !(right && filled) {
+        if !is_operation_of(kind, operation) {
             let message = format!(
                 "'{operation}' is not an operation of a function of type '{}'",
                 kind.as_str()
@@ -361,6 +345,39 @@ impl Ctx<'_> {
     }
 }
 
+/// What the operation of a function of one of the language's types consists of. `None`: it may be any text.
+pub(crate) fn format_of(kind: &FunctionKind) -> Option<&'static str> {
+    Some(match kind {
+        FunctionKind::Rest => "<URI of the OpenAPI document>#<operation id>",
+        FunctionKind::Asyncapi => "<URI of the AsyncAPI document>#<operation id>",
+        FunctionKind::Rpc => "<URI of the proto file>#<service>#<method>",
+        FunctionKind::Graphql => "<URL of the endpoint>#<'query' or 'mutation'>#<field>",
+        FunctionKind::Odata => "<URI of the service>#<entity set>",
+        FunctionKind::Http | FunctionKind::HttpCall => "an object with 'method' and 'uri'",
+        FunctionKind::A2a
+        | FunctionKind::Custom(_)
+        | FunctionKind::Expression
+        | FunctionKind::Mcp
+        | FunctionKind::Process => return None,
+    })
+}
+
+/// Whether the text has the form of an operation of this type.
+pub(crate) fn is_operation_of(kind: &FunctionKind, operation: &str) -> bool {
+    let parts: Vec<&str> = operation.split('#').collect();
+    let is_filled = parts.iter().all(|part| !part.trim().is_empty());
+    let has_form = match kind {
+        FunctionKind::Rest | FunctionKind::Asyncapi | FunctionKind::Odata => parts.len() == 2,
+        FunctionKind::Rpc => parts.len() == 3,
+        FunctionKind::Graphql => parts.len() == 3 && matches!(parts[1], "query" | "mutation"),
+        FunctionKind::A2a | FunctionKind::Http | FunctionKind::HttpCall | FunctionKind::Mcp => {
+            false
+        }
+        FunctionKind::Expression | FunctionKind::Process | FunctionKind::Custom(_) => return true,
+    };
+    has_form && is_filled
+}
+
 #[cfg(test)]
 mod tests {
     use crate::editions::v0_8::testing::{STATES, findings, show, workflow};
@@ -410,6 +427,30 @@ mod tests {
             (
                 "{name: f, operation: 'a#b', authRef: {invocation: x}}",
                 "error missing-property /functions/0/authRef 4\nerror unknown-auth /functions/0/authRef/invocation 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', metadata: {checkArguments: false, server: 'http://h', own: 1}}",
+                "warning metadata-not-text /functions/0/metadata/own 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', metadata: {checkArguments: 'false'}}",
+                "warning loose-form /functions/0/metadata/checkArguments 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', metadata: {checkArguments: 0, server: [1]}}",
+                "error wrong-type /functions/0/metadata/checkArguments 4\nerror wrong-type /functions/0/metadata/server 4",
+            ),
+            (
+                "{name: f, operation: 'a#query#b', type: graphql, metadata: {argumentTypes: {id: 'ID!', n: 1}}}",
+                "error wrong-type /functions/0/metadata/argumentTypes/n 4",
+            ),
+            (
+                "{name: f, operation: 'a#query#b', type: graphql, metadata: {argumentTypes: 'id: ID!'}}",
+                "error wrong-type /functions/0/metadata/argumentTypes 4",
+            ),
+            (
+                "{name: f, operation: 'a#b', type: asyncapi, metadata: {action: send}}",
+                "error wrong-type /functions/0/metadata/action 4",
             ),
             (
                 "{name: f, operation: '.a |', type: expression}",

@@ -33,7 +33,7 @@ impl Ctx<'_> {
             if let Some(node) = root.get(name)
                 && let Some(text) = node.as_str().filter(|text| !text.is_empty())
             {
-                self.check_name(node, &format!("'{name}'"), text);
+                self.check_id(node, &format!("'{name}'"), text);
             }
         }
         let id = self.opt_name(root, "id");
@@ -58,6 +58,7 @@ impl Ctx<'_> {
         self.workflow.key = key;
         self.workflow.name = self.opt_name(root, "name");
         self.workflow.description = self.description(root);
+        let edition = self.workflow.edition;
         if let Some(node) = root.get("specVersion") {
             self.text(node, "'specVersion'");
         } else if !self
@@ -68,8 +69,10 @@ impl Ctx<'_> {
             self.warn(
                 root.node,
                 codes::MISSING_PROPERTY,
-                "the workflow definition has no 'specVersion'; by its shape it is read as edition 0.8",
-                "add 'specVersion: \"0.8\"'".to_owned(),
+                format!(
+                    "the workflow definition has no 'specVersion'; by its shape it is read as edition {edition}"
+                ),
+                format!("add 'specVersion: \"{edition}\"'"),
             );
         }
     }
@@ -114,7 +117,7 @@ impl Ctx<'_> {
             }
             return;
         }
-        self.check_name(node, "'version'", &text);
+        self.check_id(node, "'version'", &text);
         if semver::Version::parse(&text).is_err() {
             self.warn(
                 node,

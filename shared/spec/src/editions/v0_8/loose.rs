@@ -4,8 +4,11 @@
 use crate::build::ctx::Ctx;
 use crate::build::rewrite::Rule;
 use crate::codes;
-use crate::editions::v0_7::state_ids as names_for_ids;
+use crate::editions::v0_6::snapshots;
+use crate::editions::v0_7::identity::state_ids as names_for_ids;
 use crate::source::Node;
+
+use super::older::{self, NAMES, names as names_of_earlier_editions};
 
 pub(in crate::editions) const RULES: &[Rule] = &[
     Rule::at("/**/actions/*")
@@ -21,6 +24,23 @@ pub(in crate::editions) const RULES: &[Rule] = &[
     Rule::at("/**/actions/*").with(action_id),
     Rule::at("/states/*/action").with(action_id),
     Rule::at("").with(state_ids),
+    Rule::at("").with(names_of_earlier_editions).knowing(NAMES),
+    Rule::at("").with(older::ways).knowing(older::WAYS),
+    Rule::at("/functions/*")
+        .with(older::function)
+        .knowing(&["resource"]),
+    Rule::at("/events")
+        .with(older::event_names)
+        .knowing(&["names"]),
+    Rule::at("").with(snapshots::start_in_a_state),
+    Rule::at("").with(older::starts_at).knowing(&["startsAt"]),
+    Rule::at("/states/*/stateDataFilter")
+        .with(snapshots::state_filter)
+        .knowing(&["dataInputPath", "dataOutputPath"]),
+    Rule::at("/states/**/actionDataFilter")
+        .with(snapshots::action_filter)
+        .knowing(&["dataInputPath", "dataResultsPath"]),
+    Rule::at("/states/**/eventDataFilter").with(snapshots::event_filter),
 ];
 
 /// In the release, actions could have an `id`, which nothing referred to.
@@ -49,7 +69,7 @@ fn state_ids(ctx: &mut Ctx<'_>, root: &mut Node) {
     names_for_ids(ctx, root);
 }
 
-/// `args` next to the name of a function, and `actionFilter`.
+/// `args` next to the name of a function, `actionFilter`, and how a sub-workflow is waited for.
 pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
     let by_name = action
         .get("functionRef")
@@ -67,6 +87,7 @@ pub(in crate::editions) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
         action.put("functionRef", reference);
     }
     filter(ctx, action, "actionFilter", "actionDataFilter");
+    older::sub_flow(ctx, action);
 }
 
 /// `stateFilter`, and `eventFilter` of a callback state.

@@ -14,6 +14,7 @@ mod filter;
 mod function;
 mod identity;
 pub(super) mod loose;
+pub(super) mod older;
 mod start;
 mod state;
 pub(crate) mod states;
@@ -22,11 +23,21 @@ pub(crate) mod testing;
 mod transition;
 mod workflow;
 
+pub(crate) use function::{format_of, is_operation_of};
 pub(super) use loose::RULES;
 
 use crate::build::ctx::Ctx;
+use crate::build::dialect::{Dialect, Parts};
 use crate::build::rewrite::Rule;
 use crate::source::Node;
+
+pub(super) const DIALECT: Dialect = Dialect {
+    parts: Parts {
+        earlier_parts: true,
+        ..Parts::NONE
+    },
+    ..Dialect::JQ
+};
 
 /// Reads a document of an edition that is a table of differences from this one. Rules first turn its tree into one of
 /// 0.8.

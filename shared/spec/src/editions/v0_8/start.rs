@@ -123,8 +123,8 @@ impl Ctx<'_> {
 
     /// It always repeats: without `R/`, it is read as if it had it (docs/language.md#decision-42).
     fn interval(&mut self, node: &Node, zone: &Zone) -> Option<When> {
-        let written = self.string(node, "an interval")?;
-        let written = written.trim();
+        let written = self.interval_text(node, "the interval")?;
+        let written = written.as_str();
         let repeats = written.starts_with('R');
         let text = if repeats {
             written.to_owned()
@@ -173,7 +173,9 @@ impl Ctx<'_> {
             return None;
         }
         let obj = self.object(node, "'cron'", &["expression", "validUntil"])?;
-        let valid_until = self.opt_string(obj, "validUntil");
+        let valid_until = obj
+            .get("validUntil")
+            .and_then(|node| self.constant_text(node, "'validUntil'"));
         if let (Some(text), Some(node)) = (&valid_until, obj.get("validUntil"))
             && let Err(error) = zone.instant(text)
         {

@@ -61,8 +61,10 @@ impl Ctx<'_> {
             Some(kind) => {
                 let mut known: Vec<&str> = COMMON.to_vec();
                 known.extend(kind.properties);
-                if kind.word == "foreach" && self.dialect.parts.foreach_max {
-                    known.push("max");
+                if kind.word == "foreach" {
+                    let own = self.dialect.parts.foreach_max;
+                    let windowed = self.earlier_part(own, node, "max", "write 'batchSize'");
+                    known.extend(windowed.then_some("max"));
                 }
                 if self.dialect.parts.timeouts_of_all_states && !known.contains(&"timeouts") {
                     known.push("timeouts");

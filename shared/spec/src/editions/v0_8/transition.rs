@@ -127,7 +127,7 @@ impl Ctx<'_> {
         compensate
     }
 
-    fn continue_as(&mut self, node: &Node) -> Option<ContinueAs> {
+    pub(in crate::editions) fn continue_as(&mut self, node: &Node) -> Option<ContinueAs> {
         if node.as_str().is_some() {
             let workflow = self.reference(node, "'continueAs'")?;
             self.check_known_workflow(node, &workflow);

@@ -7,10 +7,9 @@ use swirl_model::Data;
 use swirl_model::workflow::{State, StateId, StateKind};
 
 use super::states::{DEFAULT_PARAM, is_variable, meant_param};
-use crate::build::ctx::{Ctx, Obj, words};
+use crate::build::ctx::{Ctx, Obj, and, did_you_mean, words};
 use crate::codes;
 use crate::source::Node;
-use crate::suggest;
 
 pub(super) const PROPERTIES: &[&str] = &[
     "id",
@@ -98,14 +97,7 @@ impl Ctx<'_> {
             if PROPERTIES.contains(&member.key()) {
                 continue;
             }
-            if let Some(best) = suggest::did_you_mean(member.key(), PROPERTIES.iter().copied()) {
-                self.warn(
-                    member.value(),
-                    codes::ADDITIONAL_PROPERTY,
-                    format!("'{}' is kept as additional information only", member.key()),
-                    format!("did you mean '{best}'? else put it into 'metadata'"),
-                );
-            }
+            self.additional(member, PROPERTIES);
             if metadata.get(member.key()).is_none() {
                 metadata.set(member.key(), member.value().to_data());
             }
@@ -113,7 +105,7 @@ impl Ctx<'_> {
         metadata
     }
 
-    fn secrets(&mut self, root: Obj<'_>) {
+    pub(in crate::editions) fn secrets(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("secrets") else {
             return;
         };
@@ -131,7 +123,7 @@ impl Ctx<'_> {
         self.secrets = (read && whole).then_some(seen);
     }
 
-    fn constants(&mut self, root: Obj<'_>) {
+    pub(in crate::editions) fn constants(&mut self, root: Obj<'_>) {
         self.workflow.constants = Data::object();
         let Some(node) = root.get("constants") else {
             return;
@@ -215,26 +207,37 @@ impl Ctx<'_> {
                 ctx.wrong_type(item, "an extension", "an object");
                 return;
             }
-            for name in ["extensionId", "path"] {
-                if item.get(name).is_none() {
-                    let message = format!("the extension has no '{name}'; it is kept as it is");
-                    ctx.loose(item, message, format!("add '{name}'"));
-                }
-            }
-            let known = ["extensionId", "path"];
-            let mut members = item.members().unwrap_or_default().iter();
-            if let Some(other) = members.find(|member| !known.contains(&member.key())) {
-                let message = format!(
-                    "an extension has no property '{}'; it is kept as it is",
-                    other.key()
-                );
-                let hint = "an extension has 'extensionId' and 'path'".to_owned();
-                ctx.loose(other.value(), message, hint);
-            }
+            ctx.extension(item);
             kept.push(item.to_data());
         });
         if !kept.is_empty() {
             self.workflow.metadata.set("extensions", Data::array(kept));
+        }
+    }
+
+    /// One warning for each extension: what other runtimes put there is kept as it is (docs/language.md#decision-96).
+    fn extension(&mut self, item: &Node) {
+        const KNOWN: [&str; 2] = ["extensionId", "path"];
+        let mut others = item.members().unwrap_or_default().iter();
+        let other = others.find(|member| !KNOWN.contains(&member.key()));
+        if let Some(other) = other {
+            let message = format!(
+                "an extension has no property '{}'; it is kept as it is",
+                other.key()
+            );
+            let hint = did_you_mean(other.key(), KNOWN)
+                .unwrap_or_else(|| "an extension has 'extensionId' and 'path'".to_owned());
+            self.loose(other.value(), message, hint);
+            return;
+        }
+        let missing: Vec<&str> = KNOWN
+            .into_iter()
+            .filter(|name| item.get(name).is_none())
+            .collect();
+        if !missing.is_empty() {
+            let missing = and(&missing);
+            let message = format!("the extension has no {missing}; it is kept as it is");
+            self.loose(item, message, format!("add {missing}"));
         }
     }
 

@@ -77,13 +77,16 @@ pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
 pub(super) fn no_sleep(ctx: &mut Ctx<'_>, state: &mut Node) {
     if let Some(word) = state.get_mut("type") {
         let location = ctx.location(word);
-        let message = "there is no state type 'sleep' in edition 0.9".to_owned();
+        let name = word.as_str().unwrap_or_default();
+        let message = format!("there is no state type '{name}' in edition 0.9");
         let hint = "use 'sleep' of an action: {before: ...} or {after: ...}".to_owned();
         ctx.error_as_is(&location, codes::UNKNOWN_VALUE, message, hint);
         // Replaces it, so that the states that lead here are still checked.
         *word = word.text_here("inject");
     }
-    state.take("duration");
+    for property in ["duration", "timeDelay"] {
+        state.take(property);
+    }
     let data = state.object_here([]);
     state.put("data", data);
 }

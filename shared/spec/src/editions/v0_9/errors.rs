@@ -53,8 +53,9 @@ pub(super) fn pointer(ctx: &mut Ctx<'_>, node: &Node, what: &str) -> Option<Stri
 
 /// The errors that a handler handles: those in `when`, or all, except those in `exceptWhen`.
 pub(super) fn errors_of(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<ErrorSet> {
-    let when = references(ctx, obj, "when")?;
-    let except = references(ctx, obj, "exceptWhen")?;
+    let when = references(ctx, obj, "when");
+    let except = references(ctx, obj, "exceptWhen");
+    let (when, except) = (when?, except?);
     Some(match (when.is_empty(), except.is_empty()) {
         (false, false) => ErrorSet::TheseExcept(when, except),
         (false, true) => ErrorSet::These(when),

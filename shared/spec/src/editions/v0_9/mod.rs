@@ -13,6 +13,8 @@ mod names;
 
 use swirl_model::workflow::{FunctionKind, Version};
 
+use super::v0_6::snapshots;
+use super::v0_8::older;
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{ActionReader, Dialect, ErrorReader, FunctionReader, Parts};
 use crate::build::rewrite::Rule;
@@ -21,6 +23,7 @@ use crate::source::Node;
 pub(super) const DIALECT: Dialect = Dialect {
     own_names: &[("id", "name"), ("rest", "openapi")],
     parts: Parts {
+        earlier_parts: true,
         state_timeout_is_text: true,
         period_expressions: true,
         events_without_kind: true,
@@ -68,10 +71,29 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/**/actions/*").with(document::arguments_beside),
     Rule::at("/states/*/action").with(document::arguments_beside),
     Rule::at("/states/*[type=sleep]").with(document::no_sleep),
+    Rule::at("/states/*[type=delay]").with(document::no_sleep),
+    Rule::at("").with(older::names).knowing(older::NAMES),
+    Rule::at("").with(older::ways).knowing(older::WAYS),
+    Rule::at("/functions/*")
+        .with(older::function)
+        .knowing(&["resource"]),
+    Rule::at("/events")
+        .with(older::event_names)
+        .knowing(&["names"]),
+    Rule::at("/**/actions/*").with(older::sub_flow),
+    Rule::at("").with(snapshots::start_in_a_state),
+    Rule::at("").with(older::starts_at).knowing(&["startsAt"]),
+    Rule::at("/states/*/stateDataFilter")
+        .with(snapshots::state_filter)
+        .knowing(&["dataInputPath", "dataOutputPath"]),
+    Rule::at("/states/**/actionDataFilter")
+        .with(snapshots::action_filter)
+        .knowing(&["dataInputPath", "dataResultsPath"]),
+    Rule::at("/states/**/eventDataFilter").with(snapshots::event_filter),
 ];
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
-    ctx.workflow.problems = true;
+    ctx.workflow.problems = Some("https://serverlessworkflow.io/spec/errors/");
     ctx.workflow.version = Version::Latest;
     super::v0_8::read_rewritten(ctx, root, RULES);
 }

@@ -21,6 +21,21 @@ pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool 
     if !is_needed(workflow) {
         return false;
     }
+    let parsed = paths_in_jq(workflow);
+    results::rewrite(workflow, &parsed, notes);
+    tests(workflow, &parsed);
+    notes.push("expressions are in jq, which can express more than JSONPath".to_owned());
+    true
+}
+
+/// Rewrites all paths that have a form in jq, and the conditions.
+pub(super) fn in_jq(workflow: &mut Workflow) {
+    let parsed = paths_in_jq(workflow);
+    tests(workflow, &parsed);
+}
+
+/// The selections of the expressions that were paths.
+fn paths_in_jq(workflow: &mut Workflow) -> Vec<Option<Selection>> {
     let parsed: Vec<Option<Selection>> = workflow
         .expressions
         .iter()
@@ -45,10 +60,7 @@ pub(super) fn rewrite(workflow: &mut Workflow, notes: &mut Vec<String>) -> bool 
             source.language = Language::Jq;
         }
     }
-    results::rewrite(workflow, &parsed, notes);
-    tests(workflow, &parsed);
-    notes.push("expressions are in jq, which can express more than JSONPath".to_owned());
-    true
+    parsed
 }
 
 fn is_needed(workflow: &Workflow) -> bool {
@@ -146,7 +158,7 @@ fn params(workflow: &Workflow, test: &Test) -> Vec<Arc<str>> {
 }
 
 /// Whether the state data always stays an object.
-fn is_object(workflow: &Workflow) -> bool {
+pub(super) fn is_object(workflow: &Workflow) -> bool {
     let stays = |state: &swirl_model::workflow::State| {
         let injected = match &state.kind {
             StateKind::Inject(data) => data.is_object() || data.is_null(),

@@ -2,14 +2,33 @@
 
 use granit_parser::{ScalarStyle, Span, Tag};
 
-use super::Builder;
+use super::{Builder, place};
 use crate::codes;
+use crate::diagnostic::Place;
 use crate::source::node::{Node, Value, child};
 use crate::source::number;
 use crate::source::quoted;
 use crate::source::scalar::{self, Plain};
 
 impl Builder<'_> {
+    pub(super) fn pointer(&self) -> String {
+        // Findings beyond the limit are only counted.
+        if self.diagnostics.is_full() {
+            return String::new();
+        }
+        self.path
+            .iter()
+            .fold(String::new(), |pointer, key| child(&pointer, key))
+    }
+
+    /// A location with its pointer.
+    pub(super) fn here(&self, span: &Span) -> Place {
+        Place {
+            pointer: self.pointer(),
+            ..place(span)
+        }
+    }
+
     pub(super) fn scalar(
         &mut self,
         text: &str,

@@ -18,6 +18,11 @@ impl Definitions for SharedStore {
         self.call(|inner| block_on(inner.replace(record))).await
     }
 
+    async fn replace_if(&self, old: &DefinitionRecord, new: DefinitionRecord) -> Result<bool> {
+        self.call(|inner| block_on(inner.replace_if(old, new)))
+            .await
+    }
+
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
         self.call(|inner| block_on(inner.get(id))).await
     }
@@ -32,5 +37,10 @@ impl Definitions for SharedStore {
 
     async fn set_mark(&self, name: &str, at: Timestamp) -> Result<()> {
         self.call(|inner| block_on(inner.set_mark(name, at))).await
+    }
+
+    async fn advance_mark(&self, name: &str, at: Timestamp) -> Result<()> {
+        self.call(|inner| block_on(inner.advance_mark(name, at)))
+            .await
     }
 }

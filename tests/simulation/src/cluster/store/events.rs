@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
+use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Listeners;
 use swirl_ports::*;
@@ -34,7 +35,12 @@ impl EventLog for SharedStore {
             .await
     }
 
-    async fn expire(&self, now: Timestamp) -> Result<()> {
+    async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
         self.call(|inner| block_on(inner.expire(now))).await
+    }
+
+    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+        self.call(|inner| block_on(inner.forget_unconsumed(workflow, consumed)))
+            .await
     }
 }

@@ -42,8 +42,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     Some(StateKind::Parallel(Parallel {
         branches: branches.into_iter().collect::<Option<_>>()?,
         at_least,
-        collect: false,
-        collect_to: None,
+        ..Parallel::default()
     }))
 }
 

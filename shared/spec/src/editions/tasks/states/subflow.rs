@@ -28,6 +28,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         kind: ActionKind::Subflow(Subflow {
             workflow,
             version: None,
+            input: None,
             detached: !waits,
             // It continues when the parent ends (docs/language.md#decision-56).
             on_parent_end: OnParentEnd::Continue,

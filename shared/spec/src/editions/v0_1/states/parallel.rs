@@ -43,9 +43,9 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option
     let branches = branches.into_iter().collect::<Option<Vec<_>>>()?;
     let parallel = Parallel {
         branches,
-        at_least: None,
         collect: true,
         collect_to: to,
+        ..Parallel::default()
     };
     Some(Read::new(StateKind::Parallel(parallel), Some(next?)))
 }

@@ -1,14 +1,14 @@
 //! ForEach state: actions or a workflow for each element of a list, at most `max` at once (section "ForEach
 //! State").
 
-use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
+use swirl_model::workflow::{Body, Foreach, StateKind};
 
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::codes;
 use crate::editions::v0_5::action;
-use crate::editions::v0_8::states::{DEFAULT_PARAM, is_variable};
+use crate::editions::v0_8::states::{DEFAULT_PARAM, foreach, is_variable};
 
 pub(super) const KIND: StateReader = StateReader {
     word: "foreach",
@@ -31,13 +31,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
     }
     let input = ctx.opt_expression(obj, "inputCollection", VisibleVars::PLAIN);
     let output = ctx.path(obj, "outputCollection", VisibleVars::PLAIN);
-    let max = obj
-        .get("max")
-        .map(|node| ctx.count(node, "max", 0, codes::BAD_COUNT, VisibleVars::PLAIN));
-    let mode = match max {
-        None | Some(None | Some(Count::Fixed(0))) => IterationMode::Parallel,
-        Some(Some(count)) => IterationMode::Window(count),
-    };
+    let mode = foreach::mode(ctx, obj);
     let param = param(ctx, obj);
     ctx.params.push(param.as_str().into());
     let list = action::actions_or_workflow(ctx, obj, WHAT);

@@ -40,8 +40,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
     Some(StateKind::Parallel(Parallel {
         branches: branches.into_iter().collect::<Option<_>>()?,
         at_least,
-        collect: false,
-        collect_to: None,
+        ..Parallel::default()
     }))
 }
 

@@ -30,8 +30,15 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
     let default = default(ctx, obj);
     let timeout = ctx.timeout(obj, "eventTimeout");
     match (obj.get("dataConditions"), obj.get("eventConditions")) {
-        (Some(_), Some(_)) => {
+        (Some(data), Some(events)) => {
             ctx.exclusive(obj, "a switch state", &CONDITIONS);
+            // Errors inside them are reported too.
+            for item in data.items().unwrap_or_default() {
+                on_data(ctx, item);
+            }
+            for item in events.items().unwrap_or_default() {
+                on_event(ctx, item);
+            }
             None
         }
         (None, None) => {

@@ -33,40 +33,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     }
     let input = ctx.opt_expression(obj, "inputCollection", VisibleVars::PLAIN);
     let output = ctx.path(obj, "outputCollection", VisibleVars::PLAIN);
-    let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
-    // A batch size of 1 would be a sequence, and the language requires more than that.
-    let batch = obj.get("batchSize").map(|node| {
-        ctx.count(
-            node,
-            "batchSize",
-            2,
-            codes::BAD_BATCH_SIZE,
-            VisibleVars::PLAIN.with_secrets(),
-        )
-    });
-    if let (true, Some(node)) = (sequential, obj.get("batchSize")) {
-        ctx.ignored(node, "batchSize", "the iterations run one after another");
-    }
-    let window = obj
-        .get("max")
-        .filter(|_| ctx.dialect.parts.foreach_max)
-        .and_then(|node| {
-            ctx.count(
-                node,
-                "max",
-                0,
-                codes::BAD_COUNT,
-                VisibleVars::PLAIN.with_secrets(),
-            )
-        });
-    let mode = match (sequential, batch) {
-        (false, None) if window.is_some_and(|count| count != Count::Fixed(0)) => {
-            IterationMode::Window(window.unwrap_or(Count::Fixed(0)))
-        }
-        (true, _) => IterationMode::Sequential,
-        (false, None | Some(None)) => IterationMode::Parallel,
-        (false, Some(Some(count))) => IterationMode::Batches(count),
-    };
+    let mode = mode(ctx, obj);
     let param = param(ctx, obj);
     ctx.params.push(param.as_str().into());
     let actions = ctx.actions(obj, "a foreach state", true, timeouts.action);
@@ -85,6 +52,33 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         pause: None,
     };
     Some((StateKind::Foreach(foreach), timeouts.state))
+}
+
+/// How many iterations run at once. `max` is a part of earlier editions.
+pub(in crate::editions) fn mode(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> IterationMode {
+    let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
+    let sight = VisibleVars::PLAIN.with_secrets();
+    // A batch size of 1 would be a sequence, and the language requires more than that.
+    let batch = obj
+        .get("batchSize")
+        .map(|node| ctx.count(node, "batchSize", 2, codes::BAD_BATCH_SIZE, sight));
+    let window = obj
+        .get("max")
+        .and_then(|node| ctx.count(node, "max", 0, codes::BAD_COUNT, sight));
+    if obj.has("batchSize") && obj.has("max") {
+        ctx.exclusive(obj, "a foreach state", &["batchSize", "max"]);
+    }
+    for name in ["batchSize", "max"] {
+        if let (true, Some(node)) = (sequential, obj.get(name)) {
+            ctx.ignored(node, name, "the iterations run one after another");
+        }
+    }
+    match (sequential, batch, window) {
+        (true, ..) => IterationMode::Sequential,
+        (false, Some(Some(count)), _) => IterationMode::Batches(count),
+        (false, _, Some(window)) if window != Count::Fixed(0) => IterationMode::Window(window),
+        _ => IterationMode::Parallel,
+    }
 }
 
 fn param(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> String {

@@ -2,7 +2,7 @@
 
 mod callback;
 mod event;
-mod foreach;
+pub(crate) mod foreach;
 mod inject;
 mod operation;
 mod parallel;

@@ -42,8 +42,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let parallel = Parallel {
         branches,
         at_least,
-        collect: false,
-        collect_to: None,
+        ..Parallel::default()
     };
     Some((StateKind::Parallel(parallel), timeouts.state))
 }

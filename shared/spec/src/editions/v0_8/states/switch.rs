@@ -105,6 +105,15 @@ fn default(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Option<Next>> {
         );
         return Some(None);
     };
+    if let Some(name) = node.as_str() {
+        let message = "'defaultCondition' must be an object, and is a string";
+        let hint = match ctx.is_state(name) {
+            true => format!("write 'defaultCondition: {{transition: {name}}}'"),
+            false => "write 'defaultCondition: {transition: STATE}', or '{end: true}'".to_owned(),
+        };
+        ctx.error(node, codes::WRONG_TYPE, message, hint);
+        return None;
+    }
     let obj = ctx.object(node, "'defaultCondition'", &["name", "transition", "end"])?;
     // A text for people only.
     ctx.opt_string(obj, "name");

@@ -1,0 +1,157 @@
+//! The instances that match the query of a batch.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::StatusCode;
+use serde_json::{Value, json};
+use swirl_model::ids::InstanceId;
+use swirl_ports::{BatchOrder, Counts, Filter, Summary};
+use swirl_service::BatchLimits;
+
+use super::problem::Problem;
+use super::trial::Tally;
+use super::{Api, counts, listing};
+
+/// How many instances a dry run shows.
+pub(super) const SAMPLE: usize = 10;
+
+/// The number of instances that are looked at together for whether they wait.
+const WAITING_AT_ONCE: usize = 500;
+
+/// All instances that match a query.
+#[derive(Default)]
+pub(super) struct Found {
+    pub ids: Vec<InstanceId>,
+    known: HashSet<InstanceId>,
+    counts: Counts,
+    sample: Vec<Summary>,
+    pub scanned: usize,
+}
+
+pub(super) async fn find(api: &Api, query: &str, limits: BatchLimits) -> Result<Found, Problem> {
+    let declared = listing::declared(api, query).await?;
+    let query = listing::parse(api, query, &declared)?;
+    let filter = Filter {
+        limit: 1,
+        examined_max: limits.examined,
+        ..query.filter(&declared)
+    };
+    let found: Mutex<Found> = Mutex::default();
+    // Only one row is returned, to end the search when there are too many.
+    let keep = |row: &Summary| {
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        query.matches(row) && {
+            found.add(row);
+            found.ids.len() > limits.instances
+        }
+    };
+    let (next, examined) = match query.waiting() {
+        false => {
+            let page = api.queries.page(&filter, &keep).await?;
+            (page.next, page.examined)
+        }
+        true => find_waiting(api, &query, filter, &found, limits).await?,
+    };
+    let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.scanned = examined;
+    if found.ids.len() > limits.instances {
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "too-many-instances",
+            format!(
+                "more than {} instances match: narrow the query, for example with 'started'",
+                limits.instances
+            ),
+        ));
+    }
+    if next.is_some() {
+        return Err(Problem::new(
+            StatusCode::UNPROCESSABLE_ENTITY,
+            "query-too-broad",
+            format!(
+                "{} instances were examined, and there are more: narrow the query with a status, a workflow, \
+                 'started > ...' or a search attribute, which have indexes",
+                found.scanned
+            ),
+        ));
+    }
+    Ok(found)
+}
+
+/// Adds the waiting instances among those that match. Whether an instance waits says its root scope. Returns the place
+/// to go on from, and how many instances were examined.
+async fn find_waiting(
+    api: &Api,
+    query: &swirl_query::Query,
+    mut filter: Filter,
+    found: &Mutex<Found>,
+    limits: BatchLimits,
+) -> Result<(Option<String>, usize), Problem> {
+    let mut examined = 0;
+    loop {
+        filter.limit = WAITING_AT_ONCE;
+        filter.examined_max = limits.examined - examined;
+        let page = api.queries.page(&filter, &|row| query.matches(row)).await?;
+        examined += page.examined;
+        let rows = listing::waiting(api, page.rows).await?;
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        rows.iter().for_each(|row| found.add(row));
+        let is_enough = found.ids.len() > limits.instances || examined >= limits.examined;
+        if page.next.is_none() || is_enough {
+            return Ok((page.next, examined));
+        }
+        filter.from = page.next;
+    }
+}
+
+impl Found {
+    fn add(&mut self, row: &Summary) {
+        let id = &row.header.id;
+        // An instance whose status changes during the search may occur twice.
+        if !self.known.insert(id.clone()) {
+            return;
+        }
+        self.ids.push(id.clone());
+        *self.counts.of(row.status) += 1;
+        if self.sample.len() < SAMPLE {
+            self.sample.push(row.clone());
+        }
+    }
+
+    pub fn shown(&self, order: &BatchOrder, tally: &Tally) -> Value {
+        let sample = self.sample.iter().map(|row| {
+            let mut shown = json!({
+                "id": row.header.id.as_str(),
+                "workflow": &*row.header.definition.workflow,
+                "version": row.header.version,
+                "status": row.status.as_str(),
+                "suspended": row.suspended,
+                "startedAt": format!("{:.3}", row.header.started_at),
+            });
+            if let Some(error) = &row.error {
+                shown["error"] = Value::from(&error.to_data());
+            }
+            if let Some(data) = tally.data(&row.header.id) {
+                shown["data"] = data.clone();
+            }
+            shown
+        });
+        let mut shown = json!({
+            "dryRun": true,
+            "operation": order.operation,
+            "query": order.query,
+            "matched": order.matched,
+            "fit": tally.fit,
+            "checked": tally.checked,
+            "misfits": tally.reasons(),
+            "counts": counts::shown(self.counts),
+            "sample": sample.collect::<Vec<_>>(),
+            "scanned": self.scanned,
+        });
+        if let Some(version) = &order.version {
+            shown["version"] = json!(version);
+        }
+        shown
+    }
+}

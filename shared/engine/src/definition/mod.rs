@@ -1,0 +1,388 @@
+//! A workflow with its expressions, paths and schemas compiled.
+
+pub(crate) mod fits;
+pub(crate) mod flow;
+pub(crate) mod pure;
+pub(crate) mod schema;
+pub(crate) mod sizes;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use regex::Regex;
+use swirl_expr::{Limits, PathExpr, Program};
+use swirl_model::Data;
+use swirl_model::ids::DefinitionId;
+use swirl_model::schedule::Calendar;
+use swirl_model::time::{IsoDuration, Timestamp};
+use swirl_model::workflow::{
+    Comparison, ExprSource, Language, ListId, Period, State, StateId, StateKind, TASK_VARIABLES,
+    Test, Version, Workflow,
+};
+
+use crate::definition::flow::owners;
+use crate::definition::pure::{ends_in_first_turn, is_pure, needs_no_worker, waits_in_first_turn};
+use crate::definition::schema::Validator;
+use crate::definition::sizes::Sizes;
+
+/// A runnable definition. It is compiled once, at deployment or when it is loaded.
+#[derive(Debug)]
+pub struct Definition {
+    pub id: DefinitionId,
+    pub workflow: Workflow,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) paths: Vec<PathExpr>,
+    pub(crate) input_schema: Option<Validator>,
+    pub(crate) output_schema: Option<Validator>,
+    /// The schemas by state, if the edition has schemas for a state's data.
+    pub(crate) state_schemas: Vec<(Option<Validator>, Option<Validator>)>,
+    /// The schemas of the context after each state.
+    pub(crate) context_schemas: Vec<Option<Validator>>,
+    /// By state that listens: the schemas of the output for each event, and of the context after it.
+    pub(crate) each_schemas: HashMap<StateId, (Option<Validator>, Option<Validator>)>,
+    pub(crate) uses: Uses,
+    pub(crate) calendar: Option<Calendar>,
+    /// The state that each list of actions belongs to.
+    pub(crate) owners: Vec<Option<StateId>>,
+    /// Windows without a start of their own count from this instant.
+    pub(crate) deployed_at: Option<Timestamp>,
+    /// The regular expressions of conditions, by their text.
+    pub(crate) patterns: HashMap<String, Regex>,
+    /// Its instances need only data: they call no functions, wait for nothing, start no branches, produce no events and
+    /// don't continue as another instance.
+    pub is_pure: bool,
+    /// The same, but events may start its instances, and they may produce events.
+    pub ends_in_first_turn: bool,
+    /// The first turn of its instances leads to the end or to a wait, and needs nothing but data.
+    pub waits_in_first_turn: bool,
+    /// Between waits for events and timers, its instances need nothing but data.
+    pub needs_no_worker: bool,
+    pub limits: Limits,
+    /// The number of states or actions that one step may run before other scopes have a turn.
+    pub budget: u32,
+    /// The number of states and actions that may run while the scope never waits for anything.
+    pub steps_max: u64,
+    /// The maximum number of branches of a fork.
+    pub fork_max: u32,
+    /// The maximum nesting depth of sub-workflows.
+    pub depth_max: u16,
+    pub sizes: Sizes,
+}
+
+/// A part of the document that doesn't compile, and its location.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{pointer}: {message}")]
+pub struct Problem {
+    pub pointer: String,
+    pub message: String,
+}
+
+impl Definition {
+    pub fn compile(workflow: Workflow) -> Result<Arc<Definition>, Vec<Problem>> {
+        Definition::compile_within(workflow, Sizes::default())
+    }
+
+    /// The same, with the limits of this process.
+    pub fn compile_within(
+        workflow: Workflow,
+        sizes: Sizes,
+    ) -> Result<Arc<Definition>, Vec<Problem>> {
+        let mut problems = Vec::new();
+        let mut programs = Vec::with_capacity(workflow.expressions.len());
+        let mut paths = Vec::with_capacity(workflow.paths.len());
+        for source in &workflow.expressions {
+            match program(&workflow, source) {
+                Ok(program) => programs.push(program),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        for source in &workflow.paths {
+            match path(&workflow, source) {
+                Ok(path) => paths.push(path),
+                Err(problem) => problems.push(problem),
+            }
+        }
+        let mut schema = |schema: &Option<_>, pointer: &str| {
+            let schema: &swirl_model::workflow::Schema = schema.as_ref()?;
+            Validator::compile(schema)
+                .map_err(|message| {
+                    problems.push(Problem {
+                        pointer: pointer.to_owned(),
+                        message,
+                    })
+                })
+                .ok()
+        };
+        let input_schema = schema(&workflow.input_schema, "/dataInputSchema");
+        let output_schema = schema(&workflow.output_schema, "/dataOutputSchema");
+        let state_schemas = workflow
+            .states
+            .iter()
+            .map(|state| {
+                (
+                    schema(&state.input_schema, ""),
+                    schema(&state.output_schema, ""),
+                )
+            })
+            .collect();
+        let context_schemas = workflow
+            .states
+            .iter()
+            .map(|state| {
+                let task = state.task.as_ref();
+                schema(
+                    task.map_or(&None, |task| &task.context_schema),
+                    &state.pointer,
+                )
+            })
+            .collect();
+        let mut each_schemas = HashMap::new();
+        for (index, state) in workflow.states.iter().enumerate() {
+            if let StateKind::Listen(listen) = &state.kind
+                && let Some(each) = &listen.each
+            {
+                let output = schema(&each.output_schema, &state.pointer);
+                let context = schema(&each.context_schema, &state.pointer);
+                each_schemas.insert(StateId(index as u32), (output, context));
+            }
+        }
+        let calendar = workflow.schedule.as_ref().and_then(|schedule| {
+            let problem = |error: &dyn std::fmt::Display| Problem {
+                pointer: "/start/schedule".to_owned(),
+                message: error.to_string(),
+            };
+            Calendar::new(schedule)
+                .map_err(|error| problems.push(problem(&error)))
+                .ok()
+        });
+        let patterns = patterns(&workflow, &mut problems);
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        Ok(Arc::new(Definition {
+            id: Definition::id_of(&workflow),
+            is_pure: is_pure(&workflow),
+            ends_in_first_turn: ends_in_first_turn(&workflow),
+            waits_in_first_turn: waits_in_first_turn(&workflow),
+            needs_no_worker: needs_no_worker(&workflow),
+            owners: owners(&workflow),
+            uses: Uses::of(&workflow, &programs),
+            workflow,
+            programs,
+            paths,
+            input_schema,
+            output_schema,
+            state_schemas,
+            context_schemas,
+            each_schemas,
+            calendar,
+            deployed_at: None,
+            patterns,
+            limits: Limits {
+                time: sizes.expression_time,
+                ..Limits::default()
+            },
+            budget: 10_000,
+            steps_max: 1_000_000,
+            fork_max: 100_000,
+            depth_max: 50,
+            sizes,
+        }))
+    }
+}
+
+impl Definition {
+    /// Sets the time of deployment of a definition that is not shared yet.
+    #[must_use]
+    pub fn deployed(mut self: Arc<Definition>, at: Timestamp) -> Arc<Definition> {
+        if let Some(own) = Arc::get_mut(&mut self) {
+            own.deployed_at = Some(at);
+        }
+        self
+    }
+
+    /// The id of a workflow. If its version is an expression, the id contains the expression's text.
+    pub fn id_of(workflow: &Workflow) -> DefinitionId {
+        let version = match &workflow.version {
+            Version::Literal(version) => version.as_str(),
+            Version::Expression(id) => &workflow[*id].text,
+            Version::Latest => "",
+        };
+        DefinitionId {
+            workflow: workflow.id.as_str().into(),
+            version: version.into(),
+        }
+    }
+
+    /// A duration that is needed before an instance exists. Its expression sees the constants and no data.
+    pub fn period_at_start(&self, period: &Period) -> Option<IsoDuration> {
+        let Period::Expression(id) = period else {
+            return period.fixed();
+        };
+        let source = &self.workflow[*id];
+        let mut vars = vec![Data::NULL; names(&self.workflow, source).len()];
+        if self.workflow.tasks.is_none() {
+            vars[0] = self.workflow.constants.clone();
+        }
+        let env = swirl_expr::Env {
+            now_ms: 0,
+            limits: self.limits,
+        };
+        let found = self.programs[id.0 as usize].one(&Data::object(), &vars, &env);
+        let text = found.ok().flatten()?;
+        IsoDuration::parse(text.as_str()?.trim()).ok()
+    }
+
+    /// The state that a list of actions belongs to.
+    pub(crate) fn owner(&self, list: ListId) -> Option<StateId> {
+        self.owners.get(list.0 as usize).copied().flatten()
+    }
+
+    /// The schedule that creates instances.
+    pub fn schedule(&self) -> Option<&Calendar> {
+        self.calendar.as_ref()
+    }
+}
+
+/// Compiles the regular expressions of all conditions and filters, in time proportional to their text.
+fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String, Regex> {
+    let mut patterns = HashMap::new();
+    let mut open: Vec<&Test> = Vec::new();
+    let starts = workflow
+        .tasks
+        .iter()
+        .filter_map(|tasks| tasks.starts.as_ref());
+    let starts = starts.flat_map(|starts| &starts.to.filters);
+    let mut filtered: Vec<_> = starts.map(|filter| (filter, "/schedule/on")).collect();
+    for state in &workflow.states {
+        match &state.kind {
+            StateKind::Switch(switch) => {
+                open.extend(switch.conditions.iter().map(|condition| &condition.test));
+            }
+            StateKind::Listen(listen) => {
+                let filters = listen.filters();
+                filtered.extend(filters.map(|filter| (filter, state.pointer.as_str())));
+            }
+            _ => {}
+        }
+    }
+    for (filter, pointer) in filtered {
+        for (_, text) in &filter.patterns {
+            let text = whole_pattern(text);
+            match Regex::new(&text) {
+                Ok(pattern) => {
+                    patterns.insert(text, pattern);
+                }
+                Err(error) => problems.push(Problem {
+                    pointer: pointer.to_owned(),
+                    message: error.to_string(),
+                }),
+            }
+        }
+    }
+    while let Some(test) = open.pop() {
+        match test {
+            Test::All(list) | Test::Any(list) => open.extend(list),
+            Test::Not(test) => open.push(test),
+            Test::Compare {
+                path,
+                operator: Comparison::Matches,
+                value,
+                ..
+            } => match Regex::new(&value.to_text()) {
+                Ok(pattern) => {
+                    patterns.insert(value.to_text(), pattern);
+                }
+                Err(error) => problems.push(problem(&workflow[*path], &error)),
+            },
+            Test::Holds(_) | Test::Exists(_) | Test::Compare { .. } => {}
+        }
+    }
+    patterns
+}
+
+/// A regular expression that must match a text as a whole.
+pub(crate) fn whole_pattern(text: &str) -> String {
+    format!("^(?:{text})$")
+}
+
+/// The variables that every expression sees, before its iteration parameters.
+pub(crate) const VARIABLES: [&str; 4] = ["CONST", "SECRETS", "WORKFLOW", "args"];
+
+/// The variables that the workflow's expressions see.
+pub(crate) fn variables(workflow: &Workflow) -> &'static [&'static str] {
+    match workflow.tasks {
+        Some(_) => &TASK_VARIABLES,
+        None => &VARIABLES,
+    }
+}
+
+/// The data of tasks that must be kept because expressions use it later.
+#[derive(Debug, Default)]
+pub(crate) struct Uses {
+    /// `$task` is used.
+    pub task: bool,
+    /// By state: its input is needed after it has begun.
+    pub keeps_input: Vec<bool>,
+}
+
+impl Uses {
+    fn of(workflow: &Workflow, programs: &[Program]) -> Uses {
+        if workflow.tasks.is_none() {
+            return Uses::default();
+        }
+        let uses = |name: &str| programs.iter().any(|program| program.uses_var(name));
+        let input = uses("input") || uses("authorization");
+        let keeps = |state: &State| match &state.kind {
+            // The list may begin again.
+            StateKind::Try(_) => true,
+            // So may that for another event.
+            StateKind::Listen(listen) if listen.each.is_some() => true,
+            _ => {
+                let task = state.task.as_ref();
+                let is_looked_at =
+                    task.is_some_and(|it| it.output.is_some() || it.export.is_some());
+                let is_tested = matches!(&state.kind, StateKind::For(each) if each.test.is_some());
+                input && (is_looked_at || is_tested)
+            }
+        };
+        Uses {
+            task: uses("task"),
+            keeps_input: workflow.states.iter().map(keeps).collect(),
+        }
+    }
+}
+
+/// Whether a condition over an error can access the error's name as `name` in this language.
+pub(crate) fn sees_error(language: Language) -> bool {
+    matches!(language, Language::Cel | Language::Jexl | Language::Spel)
+}
+
+/// The names of the variables that an expression sees.
+pub(crate) fn names<'s>(workflow: &Workflow, source: &'s ExprSource) -> Vec<&'s str> {
+    let error = sees_error(source.language).then_some("error");
+    variables(workflow)
+        .iter()
+        .copied()
+        .chain(error)
+        .chain(source.params.iter().map(|param| &**param))
+        .collect()
+}
+
+fn problem(source: &ExprSource, error: &impl std::fmt::Display) -> Problem {
+    Problem {
+        pointer: source.pointer.clone(),
+        message: error.to_string(),
+    }
+}
+
+fn program(workflow: &Workflow, source: &ExprSource) -> Result<Program, Problem> {
+    let names = names(workflow, source);
+    Program::compile(source.language, &source.text, &names).map_err(|error| problem(source, &error))
+}
+
+fn path(workflow: &Workflow, source: &ExprSource) -> Result<PathExpr, Problem> {
+    let names = names(workflow, source);
+    PathExpr::compile(source.language, &source.text, &names)
+        .map_err(|error| problem(source, &error))
+}

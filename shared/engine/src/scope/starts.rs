@@ -1,0 +1,113 @@
+//! Events that start instances of a workflow of tasks (DSL 1.0, "Event-driven scheduling").
+
+use std::sync::Arc;
+
+use swirl_model::ids::InstanceId;
+use swirl_model::instance::Header;
+use swirl_model::scope::StartEvent;
+use swirl_model::time::Timestamp;
+use swirl_model::trace::Trace;
+use swirl_model::workflow::{DataTest, Retention, StartOn};
+use swirl_model::{CloudEvent, Data};
+
+use crate::definition::{Definition, whole_pattern};
+use crate::scope::env::Env;
+use crate::scope::eval::View;
+use crate::scope::listening::read_event;
+use crate::scope::task_view::TaskView;
+
+impl Definition {
+    /// Whether an event fits the filter at a place of those that start instances, as far as that needs expressions over
+    /// the event. Returns the values that it must share with the other events of its set.
+    pub fn fits_start(
+        &self,
+        place: usize,
+        event: &CloudEvent,
+        at: Timestamp,
+    ) -> Option<Vec<(Arc<str>, String)>> {
+        let starts = self.starts()?;
+        let filter = starts.to.filters.get(place)?;
+        let matches = |(name, text): &(Arc<str>, String)| {
+            let found = event.attribute(name);
+            found.is_some_and(|found| {
+                let pattern = self.patterns.get(&whole_pattern(text));
+                found == *text || pattern.is_some_and(|pattern| pattern.is_match(&found))
+            })
+        };
+        if !filter.patterns.iter().all(matches) {
+            return None;
+        }
+        let header = self.no_instance(at);
+        let env = Env {
+            now: at,
+            ..Env::default()
+        };
+        let view = View {
+            def: self,
+            env: &env,
+            header: &header,
+            params: &[],
+            last_error: None,
+            task: TaskView::default(),
+            error: None,
+        };
+        let payload = || event.data.clone().unwrap_or_default();
+        let value = |template| view.template(template, &Data::NULL);
+        let holds = match &filter.data {
+            None => true,
+            Some(DataTest::Holds(test)) => view.condition(*test, &payload()).unwrap_or(false),
+            Some(DataTest::Equals(wanted)) => value(wanted).is_ok_and(|it| it == payload()),
+        };
+        if !holds {
+            return None;
+        }
+        let whole = event.to_data();
+        let mut shares = Vec::new();
+        for rule in filter.correlate.iter().filter(|rule| !rule.is_indexed) {
+            let found = view.value(rule.from, &whole).ok()?;
+            if found.is_null() {
+                return None;
+            }
+            let found = found.to_text();
+            match &rule.expect {
+                Some(wanted) if value(wanted).ok()?.to_text() != found => return None,
+                Some(_) => {}
+                None => shares.push((rule.key.clone(), found)),
+            }
+        }
+        Some(shares)
+    }
+
+    fn starts(&self) -> Option<&StartOn> {
+        self.workflow.tasks.as_ref()?.starts.as_ref()
+    }
+
+    /// The input of an instance that events start.
+    pub(crate) fn input_of_start(&self, events: &[StartEvent]) -> Option<Data> {
+        let starts = self.starts().filter(|_| !events.is_empty())?;
+        let events = events.iter();
+        let read = events.map(|start| read_event(starts.read, &start.event));
+        Some(Data::array(read.collect()))
+    }
+
+    /// The header for expressions that are evaluated before the instance exists.
+    fn no_instance(&self, at: Timestamp) -> Header {
+        Header {
+            id: InstanceId::new(""),
+            definition: self.id.clone(),
+            version: self.id.version.to_string(),
+            input: Data::NULL,
+            started_at: at,
+            parent: None,
+            continued_from: None,
+            scheduled_at: None,
+            key: None,
+            instance_key: None,
+            timeout: None,
+            depth: 0,
+            hops: 0,
+            trace: Trace::default(),
+            retention: Retention::default(),
+        }
+    }
+}

@@ -1,0 +1,247 @@
+//! `try`, `raise` and retry policies (DSL 1.0, "Try", "Catch", "Raise", "Error", "Retry").
+
+use swirl_model::workflow::{
+    Backoff, CaughtError, Period, Raise, StateKind, TaskRetry, Template, Try,
+};
+
+use super::Reader;
+use super::tasks::List;
+use super::value::DEFINITION;
+use crate::build::ctx::Obj;
+use crate::codes;
+use crate::source::Node;
+
+const CATCH: &[&str] = &["errors", "as", "when", "exceptWhen", "retry", "do", "then"];
+const POLICY: &[&str] = &["when", "exceptWhen", "delay", "limit", "backoff", "jitter"];
+const BACKOFF: [&str; 3] = ["constant", "linear", "exponential"];
+
+impl Reader<'_, '_> {
+    pub fn try_task(
+        &mut self,
+        list: &mut List,
+        place: usize,
+        node: &Node,
+        task: Obj<'_>,
+    ) -> Option<StateKind> {
+        let body = self.tasks(node, "'try'");
+        let Some(node) = task.get("catch") else {
+            self.missing(task, "a task with 'try'", &["catch"]);
+            return None;
+        };
+        let obj = self.object(node, "'catch'", CATCH)?;
+        let filter = match obj.get("errors") {
+            Some(node) => self.caught(node),
+            None => Some(CaughtError::default()),
+        };
+        let variable = self.variable(obj.get("as"), "'as'", "error");
+        let outside = self.params.len();
+        self.params.push(variable.clone());
+        let when = obj
+            .get("when")
+            .and_then(|node| self.expr(node, "'when'", DEFINITION));
+        let except = obj.get("exceptWhen");
+        let except_when = except.and_then(|node| self.expr(node, "'exceptWhen'", DEFINITION));
+        let retry = match obj.get("retry") {
+            None => None,
+            Some(node) => {
+                let named = match node.as_str() {
+                    Some(name) => Some(self.named(node, name, "retry", |reuse| &reuse.retries)?),
+                    None => None,
+                };
+                Some(self.retry_policy(named.as_ref().unwrap_or(node))?)
+            }
+        };
+        let handler = obj.get("do").map(|node| self.tasks(node, "'do'"));
+        self.params.truncate(outside);
+        let then = match obj.get("then") {
+            Some(node) => Some(self.directive(list, place, node)?),
+            None => None,
+        };
+        Some(StateKind::Try(Box::new(Try {
+            body,
+            filter: filter?,
+            variable,
+            when,
+            except_when,
+            retry,
+            handler,
+            then,
+        })))
+    }
+
+    fn caught(&mut self, node: &Node) -> Option<CaughtError> {
+        let obj = self.object(node, "'errors'", &["with"])?;
+        let Some(node) = obj.get("with") else {
+            return Some(CaughtError::default());
+        };
+        let known = &["type", "status", "instance", "title", "detail", "details"];
+        let obj = self.object(node, "'with'", known)?;
+        if obj.has("detail") && obj.has("details") {
+            self.exclusive(obj, "'with'", &["detail", "details"]);
+        }
+        if node.members().is_some_and(<[_]>::is_empty) {
+            let names = &known[..5];
+            self.missing(obj, "'with'", names);
+        }
+        let status = match obj.get("status") {
+            Some(node) => Some(self.status(node)?),
+            None => None,
+        };
+        Some(CaughtError {
+            kind: self.opt_string(obj, "type"),
+            status,
+            title: self.opt_string(obj, "title"),
+            detail: self
+                .opt_string(obj, "detail")
+                .or_else(|| self.opt_string(obj, "details")),
+            instance: self.opt_string(obj, "instance"),
+        })
+    }
+
+    fn status(&mut self, node: &Node) -> Option<u16> {
+        let (wanted, range) = ("a whole number such as 503", 0..=i64::from(u16::MAX));
+        let status = self.whole(node, "'status'", wanted, range, codes::BAD_NUMBER)?;
+        u16::try_from(status).ok()
+    }
+
+    pub fn raise(&mut self, node: &Node) -> Option<StateKind> {
+        let obj = self.object(node, "'raise'", &["error"])?;
+        let Some(node) = obj.get("error") else {
+            self.missing(obj, "'raise'", &["error"]);
+            return None;
+        };
+        let named = match node.as_str() {
+            Some(name) => Some(self.named(node, name, "error", |reuse| &reuse.errors)?),
+            None => None,
+        };
+        let raise = self.error_definition(named.as_ref().unwrap_or(node))?;
+        Some(StateKind::Raise(raise))
+    }
+
+    pub fn error_definition(&mut self, node: &Node) -> Option<Raise> {
+        let known = &["type", "status", "instance", "title", "detail"];
+        let obj = self.object(node, "an error", known)?;
+        for name in ["type", "status"] {
+            if !obj.has(name) {
+                self.missing(obj, "an error", &[name]);
+            }
+        }
+        let kind = obj.get("type").and_then(|node| {
+            self.string(node, "'type'")?;
+            self.value(node, DEFINITION, false)
+        });
+        let status = obj.get("status").and_then(|node| match node.as_str() {
+            Some(text) if text.contains("${") => self.value(node, DEFINITION, false),
+            _ => self.status(node).map(|_| Template::Literal(node.to_data())),
+        });
+        let mut text = |name: &str| {
+            let node = obj.get(name)?;
+            self.string(node, &format!("'{name}'"))?;
+            self.value(node, DEFINITION, false)
+        };
+        let (title, detail, instance) = (text("title"), text("detail"), text("instance"));
+        Some(Raise {
+            kind: kind?,
+            status: status?,
+            title,
+            detail,
+            instance,
+        })
+    }
+
+    pub fn retry_policy(&mut self, node: &Node) -> Option<TaskRetry> {
+        let obj = self.object(node, "a retry policy", POLICY)?;
+        let when = obj
+            .get("when")
+            .and_then(|node| self.expr(node, "'when'", DEFINITION));
+        let except = obj.get("exceptWhen");
+        let except_when = except.and_then(|node| self.expr(node, "'exceptWhen'", DEFINITION));
+        let mut policy = TaskRetry {
+            when,
+            except_when,
+            delay: obj
+                .get("delay")
+                .and_then(|node| self.length(node, "'delay'")),
+            ..TaskRetry::default()
+        };
+        if let Some(node) = obj.get("backoff")
+            && let Some(obj) = self.object(node, "'backoff'", &BACKOFF)
+        {
+            let given: Vec<&str> = BACKOFF.into_iter().filter(|name| obj.has(name)).collect();
+            match given.as_slice() {
+                ["linear"] => policy.backoff = Backoff::Linear,
+                ["exponential"] => policy.backoff = Backoff::Exponential,
+                ["constant"] => {}
+                [] => self.missing(obj, "'backoff'", &BACKOFF),
+                several => self.exclusive(obj, "'backoff'", several),
+            }
+            for name in given {
+                if let Some(node) = obj.get(name)
+                    && !node.is_null()
+                {
+                    self.object(node, &format!("'{name}'"), &[]);
+                }
+            }
+        }
+        if let Some(node) = obj.get("jitter")
+            && let Some(obj) = self.object(node, "'jitter'", &["from", "to"])
+        {
+            policy.jitter = self.jitter(obj);
+        }
+        if let Some(node) = obj.get("limit") {
+            self.limit(node, &mut policy);
+        }
+        if policy.delay.is_none() && policy.retries_max.is_none() && policy.within.is_none() {
+            let message = "the retry has neither a delay nor a limit".to_owned();
+            let hint = "add 'delay' or 'limit': attempts are at least 100 ms apart".to_owned();
+            self.warn(node, codes::ENDLESS_RETRY, message, hint);
+        }
+        Some(policy)
+    }
+
+    fn jitter(&mut self, obj: Obj<'_>) -> Option<(Period, Period)> {
+        for name in ["from", "to"] {
+            if !obj.has(name) {
+                self.missing(obj, "'jitter'", &[name]);
+            }
+        }
+        let from = obj.get("from").and_then(|node| self.length(node, "'from'"));
+        let to = obj.get("to").and_then(|node| self.length(node, "'to'"));
+        let (from, to) = (from?, to?);
+        if let (Some(low), Some(high)) = (from.fixed(), to.fixed())
+            && low.millis > high.millis
+        {
+            let message = "'from' is longer than 'to'".to_owned();
+            self.error(
+                obj.node,
+                codes::BAD_DURATION,
+                message,
+                "exchange them".to_owned(),
+            );
+        }
+        Some((from, to))
+    }
+
+    fn limit(&mut self, node: &Node, policy: &mut TaskRetry) {
+        let Some(obj) = self.object(node, "'limit'", &["attempt", "duration"]) else {
+            return;
+        };
+        policy.within = obj
+            .get("duration")
+            .and_then(|node| self.length(node, "'duration'"));
+        let Some(node) = obj.get("attempt") else {
+            return;
+        };
+        let Some(obj) = self.object(node, "'attempt'", &["count", "duration"]) else {
+            return;
+        };
+        policy.attempt = obj
+            .get("duration")
+            .and_then(|node| self.length(node, "'duration'"));
+        if let Some(node) = obj.get("count") {
+            let (wanted, range) = ("a whole number of 0 or more", 0..=i64::from(u32::MAX));
+            let count = self.whole(node, "'count'", wanted, range, codes::BAD_NUMBER);
+            policy.retries_max = count.and_then(|count| u32::try_from(count).ok());
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! Lists of tasks, and what all tasks have (DSL 1.0, "Task", "Flow Directive").
+
+use std::collections::HashMap;
+
+use swirl_model::workflow::{End, Flow, FlowId, Next, State, StateId, StateKind, Task, Transition};
+
+use super::Reader;
+use super::value::{DEFINITION, EXPORT, TASK_INPUT};
+use crate::build::ctx::{Obj, did_you_mean};
+use crate::codes;
+use crate::source::Node;
+
+/// The property that says what a task does. `for` and `try` have further lists.
+pub(super) const KINDS: [&str; 12] = [
+    "call", "do", "emit", "for", "fork", "listen", "raise", "run", "set", "switch", "try", "wait",
+];
+
+pub(super) const COMMON: [&str; 7] = [
+    "if", "input", "output", "export", "timeout", "then", "metadata",
+];
+
+/// The list that is being read.
+pub(super) struct List {
+    pub flow: FlowId,
+    ids: Vec<StateId>,
+    names: HashMap<String, Vec<usize>>,
+    /// The ways between its tasks, by place.
+    edges: Vec<(usize, usize)>,
+    /// Its `exit` skips the task that follows the list.
+    skips: bool,
+    /// Its tasks are the branches of a fork: none follows another.
+    forks: bool,
+}
+
+impl List {
+    /// The list of one task that a function is. No `then` leads back to it.
+    pub fn of_one(flow: FlowId, id: StateId) -> List {
+        List {
+            flow,
+            ids: vec![id],
+            names: HashMap::new(),
+            edges: Vec::new(),
+            skips: false,
+            forks: false,
+        }
+    }
+}
+
+impl Reader<'_, '_> {
+    /// Reads a list of tasks as a flow.
+    pub fn tasks(&mut self, node: &Node, what: &str) -> FlowId {
+        self.task_list(node, what, false)
+    }
+
+    /// The branches of a fork, as a list of tasks that don't follow each other.
+    pub fn branches(&mut self, node: &Node) -> FlowId {
+        self.task_list(node, "'branches'", true)
+    }
+
+    fn task_list(&mut self, node: &Node, what: &str, forks: bool) -> FlowId {
+        let skips = std::mem::take(&mut self.skips);
+        let flow = FlowId(self.workflow.flows.len() as u32);
+        self.workflow.flows.push(Flow::default());
+        let items = self.list(node, what).unwrap_or_default();
+        let mut named = Vec::with_capacity(items.len());
+        for item in items {
+            match item.members() {
+                Some([member]) => named.push((member.key(), member.value())),
+                Some(_) => {
+                    let message = "an entry of a list of tasks has one key: the name of the task";
+                    let hint = match KINDS.iter().any(|kind| item.get(kind).is_some()) {
+                        true => "write '- NAME:', and the task below it".to_owned(),
+                        false => "begin a new entry with '- ' for each task".to_owned(),
+                    };
+                    self.error(item, codes::TASK_WITHOUT_NAME, message, hint);
+                }
+                None => self.wrong_type(item, "a task", "an object with its name as the key"),
+            }
+        }
+        let first = self.workflow.states.len() as u32;
+        let ids: Vec<StateId> = (0..named.len() as u32)
+            .map(|index| StateId(first + index))
+            .collect();
+        self.workflow
+            .states
+            .extend(named.iter().map(|_| State::default()));
+        let mut names: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, (name, _)) in named.iter().enumerate() {
+            names.entry((*name).to_owned()).or_default().push(place);
+        }
+        let mut list = List {
+            flow,
+            ids: ids.clone(),
+            names,
+            edges: Vec::new(),
+            skips,
+            forks,
+        };
+        self.workflow.flows[flow.0 as usize] = Flow {
+            start: ids.first().copied().unwrap_or_default(),
+            states: ids.clone(),
+            window: None,
+        };
+        for (place, (name, node)) in named.iter().enumerate() {
+            self.check_name(node, "the name of a task", name);
+            if let Some(state) = self.task(&mut list, place, name, node) {
+                self.workflow.states[ids[place].0 as usize] = state;
+            }
+        }
+        if !forks {
+            self.unreachable(&list, &named);
+        }
+        flow
+    }
+
+    pub fn task(
+        &mut self,
+        list: &mut List,
+        place: usize,
+        name: &str,
+        node: &Node,
+    ) -> Option<State> {
+        if node.members().is_none() {
+            self.wrong_type(node, &format!("the task '{name}'"), "an object");
+            return None;
+        }
+        let obj = Obj { node };
+        let given: Vec<&str> = KINDS.into_iter().filter(|kind| obj.has(kind)).collect();
+        let kind = match given.as_slice() {
+            [kind] => *kind,
+            // A loop has its list in 'do'.
+            ["do", "for"] => "for",
+            [] => {
+                self.no_kind(obj, name);
+                return None;
+            }
+            several => {
+                self.exclusive(obj, &format!("the task '{name}'"), several);
+                return None;
+            }
+        };
+        let own: &[&str] = match kind {
+            "call" => &["with"],
+            "for" => &["while", "do"],
+            "listen" => &["foreach"],
+            "try" => &["catch"],
+            _ => &[],
+        };
+        let known = [&[kind], own, &COMMON[..]].concat();
+        self.object(node, &format!("the task '{name}'"), &known)?;
+        let mut task = Task {
+            definition: node.to_data(),
+            extensions: self.extensions_of(kind),
+            is_inner: self.is_inner,
+            ..Task::default()
+        };
+        if let Some(node) = obj.get("if") {
+            task.condition = self.expr(node, "'if'", TASK_INPUT);
+        }
+        let mut state = State {
+            name: name.into(),
+            flow: list.flow,
+            pointer: self.location(node).place.pointer,
+            ..State::default()
+        };
+        if let Some(node) = obj.get("input") {
+            let input = self.input(node, TASK_INPUT);
+            task.from = input.from;
+            state.input_schema = input.schema;
+        }
+        if let Some(node) = obj.get("timeout") {
+            state.timeout = self.timeout_of(node);
+        }
+        let then = self.then_of(list, place, obj.get("then"));
+        let kind = self.kind(list, place, kind, name, obj, then.as_ref());
+        if let Some(node) = obj.get("output") {
+            let output = self.output(node, DEFINITION);
+            task.output = output.value;
+            state.output_schema = output.schema;
+        }
+        if let Some(node) = obj.get("export") {
+            let export = self.export(node, EXPORT);
+            task.export = export.value;
+            task.context_schema = export.schema;
+        }
+        if let Some(node) = obj.get("metadata") {
+            match node.members() {
+                Some(_) => state.metadata = node.to_data(),
+                None => self.wrong_type(node, "'metadata'", "an object"),
+            }
+        }
+        if task.condition.is_some() && place + 1 < list.ids.len() {
+            list.edges.push((place, place + 1));
+        }
+        state.next = then;
+        state.kind = kind?;
+        state.task = Some(Box::new(task));
+        Some(state)
+    }
+
+    fn no_kind(&mut self, obj: Obj<'_>, name: &str) {
+        let members = obj.node.members().unwrap_or_default();
+        for member in members {
+            if let Some(hint) = did_you_mean(member.key(), KINDS) {
+                let message = format!("the task '{name}' has no property '{}'", member.key());
+                let place = self.place(member.key_place());
+                return self.error_at(&place, codes::UNKNOWN_PROPERTY, message, hint);
+            }
+        }
+        let message = format!("the task '{name}' doesn't say what it does");
+        let hint = format!("add one of {}", crate::build::ctx::words(&KINDS));
+        self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
+    }
+
+    fn kind(
+        &mut self,
+        list: &mut List,
+        place: usize,
+        kind: &str,
+        name: &str,
+        obj: Obj<'_>,
+        then: Option<&Next>,
+    ) -> Option<StateKind> {
+        let node = obj.get(kind)?;
+        match kind {
+            "call" => self.call(node, obj, name),
+            "do" => Some(StateKind::Do(self.tasks(node, "'do'"))),
+            "emit" => self.emit(node),
+            "for" => self.for_task(node, obj),
+            "fork" => self.fork(node),
+            "listen" => self.listen(node, obj),
+            "raise" => self.raise(node),
+            "run" => self.run(node, name),
+            "set" => self.set(node),
+            "switch" => self.switch(list, place, node, then),
+            "try" => self.try_task(list, place, node, obj),
+            _ => self.length(node, "'wait'").map(StateKind::Sleep),
+        }
+    }
+
+    /// The way of a task: `then`, or what follows it.
+    fn then_of(&mut self, list: &mut List, place: usize, node: Option<&Node>) -> Option<Next> {
+        match node {
+            Some(node) => self.directive(list, place, node),
+            None => Some(following(list, place)),
+        }
+    }
+
+    /// A flow directive: one of three words, or the name of a task of the same list.
+    pub fn directive(&mut self, list: &mut List, place: usize, node: &Node) -> Option<Next> {
+        let text = self.string(node, "'then'")?;
+        match text.as_str() {
+            "continue" => return Some(following(list, place)),
+            "exit" if list.skips => return Some(Next::Skip),
+            "exit" => return Some(Next::Leave),
+            "end" => {
+                return Some(Next::End(End {
+                    terminate: true,
+                    ..End::default()
+                }));
+            }
+            _ => {}
+        }
+        match list.names.get(&text).map(Vec::as_slice) {
+            Some(_) if list.forks => {
+                let message = "a branch can't lead to another branch".to_owned();
+                let hint = "write 'continue', 'exit' or 'end'".to_owned();
+                self.error(node, codes::UNKNOWN_STATE, message, hint);
+                None
+            }
+            Some([to]) => {
+                list.edges.push((place, *to));
+                Some(transition(list.ids[*to]))
+            }
+            Some(_) => {
+                let message = format!("several tasks of this list are named '{text}'");
+                let hint = "rename them, so that 'then' names one".to_owned();
+                self.error(node, codes::DUPLICATE_NAME, message, hint);
+                None
+            }
+            None => {
+                let known = list.names.keys().map(String::as_str);
+                let hint = did_you_mean(&text, known.chain(["continue", "exit", "end"]))
+                    .unwrap_or_else(|| {
+                        "name a task of the same list, or write 'continue', 'exit' or 'end'"
+                            .to_owned()
+                    });
+                let message = format!("this list has no task '{text}'");
+                self.error(node, codes::UNKNOWN_STATE, message, hint);
+                None
+            }
+        }
+    }
+
+    /// Warns of tasks that nothing leads to.
+    fn unreachable(&mut self, list: &List, named: &[(&str, &Node)]) {
+        let known = list.ids.iter().map(|id| self.workflow[*id].task.is_some());
+        if named.is_empty() || !known.collect::<Vec<_>>().into_iter().all(|known| known) {
+            return;
+        }
+        let mut seen = vec![false; named.len()];
+        let mut open = vec![0];
+        while let Some(place) = open.pop() {
+            if std::mem::replace(&mut seen[place], true) {
+                continue;
+            }
+            let state = &self.workflow[list.ids[place]];
+            let ways: Vec<&Next> = match &state.kind {
+                // With a default, its own way is never taken.
+                StateKind::Switch(switch) => {
+                    let cases = switch.conditions.iter().map(|case| &case.next);
+                    let skipped = state.task.as_ref().is_some_and(|it| it.condition.is_some());
+                    open.extend((skipped && place + 1 < named.len()).then_some(place + 1));
+                    cases.chain(&switch.default).collect()
+                }
+                _ => {
+                    let edges = list.edges.iter().filter(|(from, _)| *from == place);
+                    open.extend(edges.map(|(_, to)| *to));
+                    state.next.iter().collect()
+                }
+            };
+            open.extend(ways.into_iter().filter_map(|way| match way {
+                Next::Transition(to) => list.ids.iter().position(|id| *id == to.to),
+                _ => None,
+            }));
+        }
+        for (place, (name, node)) in named.iter().enumerate() {
+            if !seen[place] {
+                let message = format!("no way leads to the task '{name}'");
+                let hint = "lead to it with a 'then', or remove it".to_owned();
+                self.warn(node, codes::UNREACHABLE_STATE, message, hint);
+            }
+        }
+    }
+}
+
+/// The next task of the list, or its end.
+fn following(list: &List, place: usize) -> Next {
+    match list.ids.get(place + 1).filter(|_| !list.forks) {
+        Some(next) => transition(*next),
+        None => Next::Leave,
+    }
+}
+
+fn transition(to: StateId) -> Next {
+    Next::Transition(Transition {
+        to,
+        compensate: false,
+        produce: Vec::new(),
+        guard: None,
+    })
+}

@@ -1,0 +1,72 @@
+//! The document of a deleted definition is freed.
+
+use swirl_model::ids::DefinitionId;
+use swirl_model::time::Timestamp;
+use swirl_ports::{DefinitionRecord, Definitions, ExecutionStore};
+use swirl_service::{Deletion, Deployed};
+use swirl_world::{Mock, World};
+
+use crate::fixture;
+
+const DOCUMENT: &str = "{id: once, version: '1', specVersion: '0.8', \
+                        states: [{name: A, type: inject, data: {}, end: true}]}";
+
+fn id() -> DefinitionId {
+    DefinitionId {
+        workflow: "once".into(),
+        version: "1".into(),
+    }
+}
+
+/// The record after a round of freeing at this time.
+fn record_at(world: &mut World, ms: i64) -> DefinitionRecord {
+    world.clock.set(Timestamp(ms));
+    let (service, store) = (world.service.clone(), world.store.clone());
+    let freed = async move { service.free_deleted(&*store).await };
+    world.wait(freed).unwrap();
+    let store = world.store.clone();
+    let found = world.wait(async move { Definitions::get(&*store, &id()).await });
+    found.unwrap().unwrap()
+}
+
+fn deploy(world: &mut World, document: &str) -> Deployed {
+    let (service, deployment) = (world.service.clone(), fixture::deployment(document));
+    let deployed = async move { service.deploy(deployment).await };
+    world.wait(deployed).unwrap()
+}
+
+#[test]
+fn the_document_of_a_deleted_definition_is_freed_after_its_last_instance() {
+    let mut world = fixture::world(&[DOCUMENT], |_| Mock::Never);
+    fixture::run(&mut world, "once", Timestamp(1_000));
+    assert_eq!(record_at(&mut world, 500_000).document, DOCUMENT);
+    let (service, store) = (world.service.clone(), world.store.clone());
+    let deleted = async move { service.delete(&*store, &id(), false).await };
+    assert_eq!(world.wait(deleted).unwrap(), Deletion::Deleted(0));
+    // The page of the instance that has ended shows its definition.
+    assert_eq!(record_at(&mut world, 900_000).document, DOCUMENT);
+    let instance = world.instances().unwrap()[0].header.id.clone();
+    let store = world.store.clone();
+    world
+        .wait(async move { store.remove(&instance).await })
+        .unwrap();
+    let freed = record_at(&mut world, 1_000_000);
+    assert_eq!((&*freed.document, freed.resources.len()), ("", 0));
+    // Its id and version still mean the same.
+    let other = DOCUMENT.replace("inject, data: {}", "sleep, duration: PT1S");
+    assert_eq!(deploy(&mut world, &other), Deployed::Conflict(id()));
+    assert_eq!(deploy(&mut world, DOCUMENT), Deployed::New(id()));
+    assert_eq!(record_at(&mut world, 2_000_000).document, DOCUMENT);
+    fixture::run(&mut world, "once", Timestamp(2_001_000));
+    assert_eq!(world.instances().unwrap().len(), 1);
+}
+
+#[test]
+fn a_definition_that_was_just_deleted_may_still_get_an_instance() {
+    let mut world = fixture::world(&[DOCUMENT], |_| Mock::Never);
+    let (service, store) = (world.service.clone(), world.store.clone());
+    let deleted = async move { service.delete(&*store, &id(), false).await };
+    world.wait(deleted).unwrap();
+    assert_eq!(record_at(&mut world, 60_000).document, DOCUMENT);
+    assert_eq!(record_at(&mut world, 200_000).document, "");
+}
