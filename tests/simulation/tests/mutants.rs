@@ -2,13 +2,13 @@
 //! the expected checker must report it.
 
 use swirl_simulation::cluster::{Faults, Mutant};
-use swirl_simulation::generate::generate;
-use swirl_simulation::{check_cluster, check_hard, hard};
+use swirl_simulation::generate::{Case, generate};
+use swirl_simulation::{check_cluster, check_hard, hard, tasks};
 
 /// The documented seed comes first. If the order of the store's calls changes, another seed may be needed.
-fn finds(mutant: Mutant, seed: u64, words: &str) {
+fn finds(mutant: Mutant, seed: u64, words: &str, case: impl Fn(u64) -> Case) {
     let found = (seed..seed + 60).find(|seed| {
-        let case = generate(*seed, 5);
+        let case = case(*seed);
         let checked = check_cluster(&case, &Faults::of_seed(*seed), mutant);
         checked.is_ok_and(|checked| checked.violations.iter().any(|text| text.contains(words)))
     });
@@ -28,7 +28,7 @@ macro_rules! mutants {
     ($($name:ident: $mutant:ident, $seed:literal, $words:literal;)+) => {$(
         #[test]
         fn $name() {
-            finds(Mutant::$mutant, $seed, $words);
+            finds(Mutant::$mutant, $seed, $words, |seed| generate(seed, 5));
         }
     )+};
 }
@@ -45,4 +45,24 @@ mutants! {
     a_history_in_another_order: HistoryReordered, 0, "history in order";
     an_ended_instance_that_changes: EndedChanged, 0, "ended is final";
     messages_lost_without_a_sweep: NeverSweeps, 2, "not all has ended";
+}
+
+/// Of documents of DSL 1.0.
+macro_rules! mutants_of_tasks {
+    ($($name:ident: $mutant:ident, $seed:literal, $words:literal;)+) => {$(
+        #[test]
+        fn $name() {
+            finds(Mutant::$mutant, $seed, $words, |seed| tasks::generate::generate(seed, 5));
+        }
+    )+};
+}
+
+mutants_of_tasks! {
+    tasks_with_a_store_that_forgets_the_revision: NoRevisionCheck, 13, "transition once";
+    tasks_with_an_inbox_that_hands_out_twice: InboxTwice, 1, "input once";
+    tasks_with_timers_that_fire_early: TimersEarly, 3, "timer early";
+    tasks_with_drawn_call_keys: DrawnKeys, 0, "call keys";
+    tasks_with_drawn_event_ids: DrawnEvents, 3, "produced";
+    tasks_with_dropped_early_events: EarlyEventDropped, 21, "reference";
+    tasks_with_a_lost_outbox: LostOutbox, 55, "reference";
 }

@@ -82,10 +82,34 @@ pub fn expected(
         .spawn(Box::pin(async move { drop(first.await) }));
     world.clock.run();
     world.check_order();
+    world.check_ends();
     let undecided = world.clock.doubts();
     Expected {
         outcomes: world.outcomes.take(),
         undecided,
+    }
+}
+
+impl World {
+    /// Two kinds of ends are beyond this interpreter.
+    fn check_ends(&self) {
+        let outcomes = self.outcomes.borrow();
+        if outcomes.len() < self.instances.get() {
+            self.clock.doubt(|| "an instance waits for good".to_owned());
+        }
+        // A faulted instance keeps what its branches have begun, for a retry. Here that is dropped.
+        let faulted = |at| {
+            outcomes
+                .iter()
+                .any(|it| it.status == "faulted" && it.at == at)
+        };
+        if outcomes
+            .iter()
+            .any(|it| it.status == "cancelled" && faulted(it.at))
+        {
+            self.clock
+                .doubt(|| "a sub-workflow of a faulted instance goes on".to_owned());
+        }
     }
 }
 
