@@ -110,8 +110,8 @@ async fn one(
     let now = driver.clock.now();
     let (header, root) = new_instance(definition, id.clone(), new, now)?;
     let first_turn = if at_once {
-        let turn = take_first_turn(definition, &header, &root, now, false);
-        Some(Box::new(turn.context("it cannot be carried out")?))
+        let turn = take_first_turn(definition, &header, &root, now, false, None);
+        Some(Box::new(turn.context("it cannot be carried out")?.commit))
     } else {
         None
     };

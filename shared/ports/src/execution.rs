@@ -6,8 +6,6 @@
 //!
 //! Listings and histories belong to [`InstanceQueries`](crate::InstanceQueries).
 
-use std::any::Any;
-use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -19,6 +17,7 @@ use swirl_model::scope::{BranchResult, Fork, Scope, Timer};
 use swirl_model::time::Timestamp;
 
 use crate::error::Result;
+use crate::reads::ReadMark;
 
 /// The number of marks that an instance keeps. It is also the limit on batches that run at the same time.
 pub const MARKS_MAX: usize = 32;
@@ -33,42 +32,9 @@ pub struct Lease {
     pub read_stamp: u64,
     /// The stamp of the fork, for a branch. Shows whether the fork is still the one that was read with the branch.
     pub fork_stamp: u64,
-    pub known: ReadCache,
+    /// What the store remembers of the read, so that a commit needn't read it again.
+    pub read: ReadMark,
 }
-
-/// The state of a scope as the store read it. It stays with the lease, so that a commit needn't read it again. Only the
-/// store that made it looks inside. It is optional and never trusted: a commit checks that it is still current.
-#[derive(Clone, Default)]
-pub struct ReadCache(Option<Arc<dyn Any + Send + Sync>>);
-
-impl ReadCache {
-    pub fn new(value: impl Any + Send + Sync) -> ReadCache {
-        ReadCache(Some(Arc::new(value)))
-    }
-
-    pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.as_ref()?.downcast_ref()
-    }
-}
-
-impl fmt::Debug for ReadCache {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() {
-            "cached"
-        } else {
-            "not cached"
-        })
-    }
-}
-
-/// The cache doesn't affect the equality of leases.
-impl PartialEq for ReadCache {
-    fn eq(&self, _: &ReadCache) -> bool {
-        true
-    }
-}
-
-impl Eq for ReadCache {}
 
 impl Lease {
     /// The token of a scope that was read without a lease ([`ExecutionStore::read_snapshot`]).
@@ -80,7 +46,7 @@ impl Lease {
             token,
             read_stamp: 0,
             fork_stamp: 0,
-            known: ReadCache::default(),
+            read: ReadMark::default(),
         }
     }
 
@@ -183,6 +149,31 @@ pub struct Commit {
     pub fits: bool,
 }
 
+impl Commit {
+    /// The first commit of a root scope, made by the process that creates the instance.
+    pub fn first(
+        instance: InstanceId,
+        scope: Scope,
+        history: Vec<HistoryEntry>,
+        commands: Vec<Command>,
+        at: Timestamp,
+    ) -> Commit {
+        Commit {
+            lease: Lease::new(ScopeRef::root(instance), Lease::SNAPSHOT),
+            scope,
+            consumed: Vec::new(),
+            refused: Vec::new(),
+            history,
+            commands,
+            at,
+            require_unchanged_inbox: false,
+            release: true,
+            lease_ms: 0,
+            fits: false,
+        }
+    }
+}
+
 #[derive(Debug)]
 pub enum Committed {
     Done {
@@ -265,43 +256,9 @@ pub struct NewRecords {
     /// A client of this process will wait for the instance to end
     /// ([`InstanceQueries::wait_ended`](crate::InstanceQueries::wait_ended)).
     pub watched: bool,
-    /// The first turn of the root scope, if it has been taken already. It takes effect with the creation.
-    pub first_turn: Option<Box<FirstTurn>>,
-}
-
-/// The first turn of a root scope, taken by the process that creates the instance. The turn leaves effects only if it
-/// ends the instance, since a scope continues after its effects were carried out.
-#[derive(Debug)]
-pub struct FirstTurn {
-    /// The root scope after the turn, with its first revision.
-    pub scope: Scope,
-    pub history: Vec<HistoryEntry>,
-    pub commands: Vec<Command>,
-    pub at: Timestamp,
-}
-
-impl FirstTurn {
-    /// Whether the instance has ended.
-    pub fn ends(&self) -> bool {
-        self.scope.ended()
-    }
-
-    /// The turn as the commit that follows the creation of `instance`.
-    pub fn into_commit(self, instance: InstanceId) -> Commit {
-        Commit {
-            lease: Lease::new(ScopeRef::root(instance), Lease::SNAPSHOT),
-            scope: self.scope,
-            consumed: Vec::new(),
-            refused: Vec::new(),
-            history: self.history,
-            commands: self.commands,
-            at: self.at,
-            require_unchanged_inbox: false,
-            release: true,
-            lease_ms: 0,
-            fits: false,
-        }
-    }
+    /// The commit of the root scope's first turn, if that has been taken already. It takes effect with the creation. It
+    /// leaves effects only if it ends the instance, since a scope continues after its effects were carried out.
+    pub first_turn: Option<Box<Commit>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -381,8 +338,8 @@ pub struct Whole {
     pub inbox: Vec<(ScopeId, InboxItem)>,
     /// The scopes that some process holds.
     pub held: Vec<ScopeId>,
-    /// The state of the instance, for [`Migration::known`].
-    pub known: ReadCache,
+    /// What the store remembers of the read, for [`Migration::read`].
+    pub read: ReadMark,
 }
 
 /// The records of an instance, converted to another version.
@@ -397,7 +354,7 @@ pub struct Migration {
     pub entry: HistoryEntry,
     /// If the instance has this mark, nothing changes; otherwise it gets the mark ([`ExecutionStore::operate`]).
     pub mark: Option<String>,
-    pub known: ReadCache,
+    pub read: ReadMark,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -18,6 +18,7 @@ pub mod matching;
 pub mod processes;
 pub mod queries;
 pub mod queue;
+pub mod reads;
 pub mod store;
 pub mod views;
 
@@ -39,10 +40,10 @@ pub use events::{
     Start, StreamPlace, Trigger,
 };
 pub use execution::{
-    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, FirstTurn, Held, InboxItem,
-    InstanceKey, InstanceRecords, JoinLimits, KeyHolder, Lease, MARKS_MAX, Migrated, Migration,
-    NewRecords, Operated, OutboxEntry, PENDING_START_KEPT_MS, PendingStart, PendingStartsMax,
-    ReadCache, Released, Removed, Suspended, Whole,
+    Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,
+    InstanceRecords, JoinLimits, KeyHolder, Lease, MARKS_MAX, Migrated, Migration, NewRecords,
+    Operated, OutboxEntry, PENDING_START_KEPT_MS, PendingStart, PendingStartsMax, Released,
+    Removed, Suspended, Whole,
 };
 pub use finding::{Finding, Severity};
 pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread, UnreadCount};
@@ -52,5 +53,6 @@ pub use queries::{
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,
 };
 pub use queue::{Queue, Receipt, Task, Tasks};
+pub use reads::{ReadMark, Reads};
 pub use store::Store;
 pub use views::{SavedView, SavedViews, VIEWS_MAX};

@@ -12,8 +12,10 @@ mod calls;
 mod data_turn;
 mod decide;
 mod drive;
+mod first_turn;
 mod inbox;
 mod join;
+mod policy;
 mod quarantine;
 mod record;
 mod room;
@@ -37,9 +39,11 @@ use swirl_ports::{
 };
 
 pub use self::attempts::Suspects;
+pub use self::first_turn::{FirstTurn, take_first_turn};
 pub use self::record::{RECORDED_BYTES_MAX, Recording};
 
 use self::attempts::Attempt;
+use self::policy::Policy;
 use self::record::{RecordedCall, Recorder};
 use crate::effects::Effects;
 use crate::observe::Observer;
@@ -151,8 +155,37 @@ struct Run {
     room: Option<Room>,
     /// Held until the scope waits for the first time.
     active: Option<Permit>,
-    /// This process only joins a fork and leaves the rest to workers.
-    joins_only: bool,
+    policy: Policy,
+}
+
+impl Run {
+    /// A scope of a definition without secrets that has nothing in its inbox and is driven by a worker.
+    fn new(def: Arc<Definition>, header: Arc<Header>, lease: Lease, scope: Scope) -> Run {
+        Run {
+            def,
+            header,
+            lease,
+            left: scope.pending_call(),
+            scope,
+            inbox: VecDeque::new(),
+            closed: false,
+            secrets: Data::NULL,
+            has_fresh_secrets: true,
+            redactor: Arc::default(),
+            recorder: Recorder::OFF,
+            recorded_call: None,
+            call: None,
+            stored: None,
+            wake: true,
+            answered: false,
+            next: Vec::new(),
+            suspects: None,
+            attempt: None,
+            room: None,
+            active: None,
+            policy: Policy::All,
+        }
+    }
 }
 
 /// A call in flight.

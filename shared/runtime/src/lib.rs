@@ -9,7 +9,6 @@ mod catalog;
 mod compiled;
 mod driver;
 mod effects;
-mod first_turn;
 mod interests;
 mod observe;
 mod places;
@@ -19,9 +18,11 @@ mod registry;
 mod shares;
 
 pub use catalog::{Catalog, Deployed};
-pub use driver::{Driven, Driver, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span};
+pub use driver::{
+    Driven, Driver, FirstTurn, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span,
+    take_first_turn,
+};
 pub use effects::{Effects, flush};
-pub use first_turn::{ended_instance, observed_of, take_first_turn};
 pub use interests::interests;
 pub use observe::{CallOutcome, Called, Cause, Observed, Observer, trace_events};
 pub use places::{Place, Places};

@@ -89,7 +89,7 @@ impl Service {
                 inbox: planned.inbox,
                 entry: self.migrated(&moved, operator),
                 mark: target.mark.map(str::to_owned),
-                known: whole.known,
+                read: whole.read,
             };
             match self.store.migrate(id, migration).await? {
                 Migrated::Done(wake) => {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::error::names;
 use swirl_model::ids::{InstanceId, ScopeRef};
-use swirl_model::instance::{Instance, ParentLink};
+use swirl_model::instance::{Header, Instance, ParentLink};
+use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
 use swirl_model::trace::{Trace, TraceContext};
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::{Created, FirstTurn, NewRecords, OutboxEntry};
-use swirl_runtime::{
-    Recording, StartCause, Unknown, ended_instance, observed_of, take_first_turn, trace_events,
-};
+use swirl_ports::{Created, NewRecords, OutboxEntry};
+use swirl_runtime::{FirstTurn, Recording, StartCause, Unknown, take_first_turn};
 
 use crate::business_keys::InUse;
 use crate::{Error, Service};
@@ -216,87 +216,52 @@ impl Service {
         if let Err(InUse { key, by }) = self.take_key(&header).await? {
             return Ok(Err(Refused::KeyInUse { key, by }));
         }
-        // Only workers write histories with the contents of events and the data of states.
-        let driver = self.driver.as_ref();
-        let records_all =
-            driver.is_some_and(|driver| driver.recording_of(definition) == Recording::All);
-        let turn = match self.runs_inline && !records_all {
-            true => take_first_turn(definition, &header, &root, now, driver.is_some()),
-            false => None,
+        let turn = self.first_turn(definition, &header, &root, now);
+        let (first_turn, ended, observed) = match turn {
+            Some(turn) => (Some(Box::new(turn.commit)), turn.ended, turn.observed),
+            None => (None, None, None),
         };
-        // Workers end instances that have a business key.
-        let turn = turn.filter(|turn| header.instance_key.is_none() || !turn.ends());
         let new = NewRecords {
             header,
             root,
             ends_with_parent,
             watched,
-            first_turn: None,
+            first_turn,
         };
-        let created = match turn {
-            Some(turn) => {
-                self.create_with_turn(definition, new, turn, effects)
-                    .await?
-            }
-            None => {
-                let created = self.store.create(new).await?;
-                self.queue.push(vec![ScopeRef::root(id)]).await;
-                (created, None)
-            }
-        };
-        Ok(Ok(created))
-    }
-
-    async fn create_with_turn(
-        &self,
-        definition: &Definition,
-        new: NewRecords,
-        mut turn: FirstTurn,
-        effects: &mut Vec<OutboxEntry>,
-    ) -> Result<(Created, Option<Box<Instance>>), Error> {
-        let header = Arc::new(new.header.clone());
-        let root = vec![ScopeRef::root(header.id.clone())];
-        let ended = ended_instance(&header, &turn).map(Box::new);
-        if let Some(observer) = &self.observer {
-            trace_events(&**observer, &header, &turn.scope.id, &mut turn.commands);
-        }
-        let observed = self.observer.as_ref().map(|observer| {
-            let follows = observer.follows(&header);
-            let has_tasks = definition.workflow.tasks.is_some();
-            (observer, observed_of(&header, &turn, has_tasks, follows))
-        });
-        let plain = NewRecords {
-            header: new.header.clone(),
-            root: new.root.clone(),
-            ends_with_parent: new.ends_with_parent,
-            watched: new.watched,
-            first_turn: None,
-        };
-        let with_turn = NewRecords {
-            first_turn: Some(Box::new(turn)),
-            ..new
-        };
-        let created = match self.store.create(with_turn).await {
-            // A worker can report that the instance is too large.
-            Err(swirl_ports::Error::TooLarge { .. }) => self.store.create(plain).await?,
-            created => created?,
-        };
-        match created {
+        Ok(Ok(match self.store.create(new).await? {
             Created::WithTurn { outbox, wake } => {
                 effects.extend(outbox);
                 if !wake.is_empty() {
                     self.queue.push(wake).await;
                 }
-                if let Some((observer, observed)) = observed {
+                if let (Some(observer), Some(observed)) = (&self.observer, observed) {
                     observer.committed(observed);
                 }
-                Ok((Created::New, ended))
+                (Created::New, ended)
             }
             // Its task may be lost if it was started before.
-            Created::New | Created::Exists { .. } => {
-                self.queue.push(root).await;
-                Ok((created, None))
+            created @ (Created::New | Created::Exists { .. }) => {
+                self.queue.push(vec![ScopeRef::root(id)]).await;
+                (created, None)
             }
+        }))
+    }
+
+    fn first_turn(
+        &self,
+        definition: &Arc<Definition>,
+        header: &Header,
+        root: &Scope,
+        now: Timestamp,
+    ) -> Option<FirstTurn> {
+        let driver = self.driver.as_ref();
+        // Only workers write histories with the contents of events and the data of states.
+        let records_all =
+            driver.is_some_and(|driver| driver.recording_of(definition) == Recording::All);
+        if !self.runs_inline || records_all {
+            return None;
         }
+        let observer = self.observer.as_deref();
+        take_first_turn(definition, header, root, now, driver.is_some(), observer)
     }
 }

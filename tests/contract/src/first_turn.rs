@@ -5,8 +5,8 @@ use swirl_model::data;
 use swirl_model::event::{Command, Event, EventMatch, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::{Cursor, StartEvent, Work};
-use swirl_ports::{Created, Filter, FirstTurn, Listening, NewRecords, Removed};
+use swirl_model::scope::{Cursor, Scope, StartEvent, Work};
+use swirl_ports::{Commit, Created, Filter, Listening, NewRecords, Removed};
 
 use crate::Backend;
 use crate::kit::*;
@@ -36,21 +36,29 @@ pub fn ended_as(id: &str, entries: u32, status: EndStatus) -> NewRecords {
     let mut scope = new.root.clone();
     scope.cursor = Cursor::Ended;
     scope.data = data!({"end": true});
-    new.first_turn = Some(Box::new(FirstTurn {
-        scope,
-        history: history(entries),
-        commands: vec![Command::End {
-            status,
-            output: (status == EndStatus::Completed).then(|| data!({"out": 1})),
-            error: None,
-        }],
-        at: at(7),
-    }));
+    let end = Command::End {
+        status,
+        output: (status == EndStatus::Completed).then(|| data!({"out": 1})),
+        error: None,
+    };
+    take_turn(&mut new, scope, history(entries), vec![end]);
     new
 }
 
+/// Adds the first turn to a new instance, at the time 7.
+fn take_turn(
+    new: &mut NewRecords,
+    scope: Scope,
+    history: Vec<HistoryEntry>,
+    commands: Vec<Command>,
+) {
+    let id = new.header.id.clone();
+    let turn = Commit::first(id, scope, history, commands, at(7));
+    new.first_turn = Some(Box::new(turn));
+}
+
 /// The first turn of a new instance.
-pub fn turn(new: &mut NewRecords) -> &mut FirstTurn {
+pub fn turn(new: &mut NewRecords) -> &mut Commit {
     new.first_turn.as_mut().unwrap()
 }
 
@@ -162,15 +170,11 @@ pub async fn a_first_turn_may_wait(b: Backend) {
     let mut scope = new.root.clone();
     scope.cursor = blocked(Work::Sleep);
     scope.timers.push(timer(2, 20));
-    new.first_turn = Some(Box::new(FirstTurn {
-        scope,
-        history: history(3),
-        commands: vec![
-            Command::Arm(timer(2, 20)),
-            Command::Subscribe(subscription(7, vec![filter("t", &[])])),
-        ],
-        at: at(7),
-    }));
+    let commands = vec![
+        Command::Arm(timer(2, 20)),
+        Command::Subscribe(subscription(7, vec![filter("t", &[])])),
+    ];
+    take_turn(&mut new, scope, history(3), commands);
     let created = b.store.create(new).await.unwrap();
     let Created::WithTurn { outbox, wake } = created else {
         panic!("{created:?}")
@@ -202,12 +206,8 @@ async fn start(b: &Backend, id: &str, events: &[CloudEvent], kinds: &[&str]) -> 
     scope.start_events.clear();
     scope.cursor = blocked(Work::Events);
     let slots = kinds.iter().map(|kind| by_order(kind)).collect();
-    new.first_turn = Some(Box::new(FirstTurn {
-        scope,
-        history: history(1),
-        commands: vec![Command::Subscribe(subscription(7, slots))],
-        at: at(7),
-    }));
+    let waits = vec![Command::Subscribe(subscription(7, slots))];
+    take_turn(&mut new, scope, history(1), waits);
     match b.store.create(new).await.unwrap() {
         Created::WithTurn { wake, .. } => wake,
         other => panic!("{other:?}"),

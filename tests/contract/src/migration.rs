@@ -54,7 +54,7 @@ fn moved(whole: Whole) -> Migration {
         inbox: whole.inbox,
         entry: line(),
         mark: None,
-        known: whole.known,
+        read: whole.read,
     }
 }
 

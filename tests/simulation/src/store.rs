@@ -174,7 +174,7 @@ impl ChaosStore {
     }
 
     /// The same for a first turn that was taken before the creation.
-    async fn check_first_turn(&self, header: &Header, root: &Scope, turn: &FirstTurn) {
+    async fn check_first_turn(&self, header: &Header, root: &Scope, turn: &Commit) {
         let registry = self.registry.lock();
         let registry = registry.unwrap_or_else(PoisonError::into_inner).clone();
         let Some(registry) = registry else { return };

@@ -9,7 +9,7 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::EndStatus;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, data};
-use swirl_ports::FirstTurn;
+use swirl_ports::Commit;
 use swirl_runtime::take_first_turn;
 use swirl_simulation::check_cluster;
 use swirl_simulation::cluster::{Faults, Mutant};
@@ -37,14 +37,15 @@ fn definition(head: &str, states: &str) -> Arc<Definition> {
     Definition::compile(workflow).unwrap()
 }
 
-fn carried(definition: &Arc<Definition>, input: Data) -> Option<FirstTurn> {
+fn carried(definition: &Arc<Definition>, input: Data) -> Option<Commit> {
     let new = NewInstance {
         input,
         ..NewInstance::default()
     };
     let at = Timestamp(7);
     let (header, root) = new_instance(definition, InstanceId::new("i"), new, at).unwrap();
-    take_first_turn(definition, &header, &root, at, false)
+    let turn = take_first_turn(definition, &header, &root, at, false, None);
+    turn.map(|turn| turn.commit)
 }
 
 #[test]
@@ -65,7 +66,7 @@ timeouts: {workflowExecTimeout: PT1M}";
     });
     let output = Some(data!({"n": 3, "x": 1, "m": 6}));
     assert_eq!(ended, Some((EndStatus::Completed, output)));
-    assert!(turn.ends() && turn.scope.timers.is_empty());
+    assert!(turn.scope.ended() && turn.scope.timers.is_empty());
     let words: Vec<String> = turn
         .history
         .iter()
@@ -188,7 +189,7 @@ fn a_first_turn_may_wait() {
         let definition = definition(head, states);
         assert!(definition.waits_in_first_turn, "{head} {states}");
         let turn = carried(&definition, data!({})).unwrap();
-        assert!(!turn.ends() && !turn.commands.is_empty(), "{turn:?}");
+        assert!(!turn.scope.ended() && !turn.commands.is_empty(), "{turn:?}");
     }
 }
 

@@ -20,6 +20,7 @@ mod definitions;
 mod deliver;
 mod disk;
 mod events;
+mod fingerprint;
 mod forks;
 mod inbox;
 mod joins;

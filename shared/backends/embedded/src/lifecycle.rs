@@ -95,7 +95,7 @@ impl State {
         let (Some(turn), Some(page)) = (first_turn, page) else {
             return Created::New;
         };
-        match self.commit(turn.into_commit(id.clone()), page) {
+        match self.commit(*turn, page) {
             Committed::Done {
                 outbox,
                 mut wake,

@@ -3,49 +3,36 @@
 use std::sync::Arc;
 
 use swirl_model::ids::{InstanceId, ScopeId};
-use swirl_model::instance::InstanceState;
-use swirl_ports::{MARKS_MAX, Migrated, Migration, ReadCache, Whole};
+use swirl_ports::{MARKS_MAX, Migrated, Migration, Whole};
 
+use crate::fingerprint::Fingerprint;
 use crate::key::{Key, inbox_key};
 use crate::page::Page;
 use crate::state::{Inst, State};
 
-/// A fingerprint of an instance, to detect any change since it was read.
-#[derive(Debug, PartialEq)]
-struct Fingerprint {
-    version: Arc<str>,
-    state: InstanceState,
-    /// The revision, and the positions of waiting inputs.
-    scopes: Vec<(ScopeId, Option<u64>, Vec<u64>)>,
-    /// Open, needed, results, notified, closed.
-    forks: Vec<(ScopeId, u32, u32, u32, usize, bool, bool)>,
-}
-
-impl Fingerprint {
-    fn of(inst: &Inst) -> Fingerprint {
-        let scopes = inst.scopes.iter().map(|(id, entry)| {
-            let rev = entry.scope.as_ref().map(|scope| scope.rev);
-            let waiting = entry.inbox.waiting().map(|(place, _)| place);
-            (id.clone(), rev, waiting.collect())
-        });
-        let forks = inst.forks.iter().map(|((parent, number), entry)| {
-            let fork = &entry.fork;
-            (
-                parent.clone(),
-                *number,
-                fork.open,
-                fork.needed,
-                fork.results.len(),
-                fork.notified,
-                fork.closed,
-            )
-        });
-        Fingerprint {
-            version: inst.instance.header.definition.version.clone(),
-            state: inst.instance.state.clone(),
-            scopes: scopes.collect(),
-            forks: forks.collect(),
-        }
+fn fingerprint(inst: &Inst) -> Fingerprint {
+    let scopes = inst.scopes.iter().map(|(id, entry)| {
+        let rev = entry.scope.as_ref().map(|scope| scope.rev);
+        let waiting = entry.inbox.waiting().map(|(place, _)| place);
+        (id.clone(), rev, waiting.collect())
+    });
+    let forks = inst.forks.iter().map(|((parent, number), entry)| {
+        let fork = &entry.fork;
+        (
+            parent.clone(),
+            *number,
+            fork.open,
+            fork.needed,
+            fork.results.len(),
+            fork.notified,
+            fork.closed,
+        )
+    });
+    Fingerprint {
+        version: inst.instance.header.definition.version.clone(),
+        state: inst.instance.state.clone(),
+        scopes: scopes.collect(),
+        forks: forks.collect(),
     }
 }
 
@@ -76,12 +63,13 @@ impl State {
                 .collect(),
             inbox: inbox.collect(),
             held: held(inst).cloned().collect(),
-            known: ReadCache::new(Fingerprint::of(inst)),
+            read: self.wholes.remember(fingerprint(inst)),
         })
     }
 
     /// `page`: the history entry of the move.
     pub fn migrate(&mut self, id: &InstanceId, migration: Migration, page: Page) -> Migrated {
+        let read = self.wholes.take(&migration.read);
         let Some((seq, inst)) = self.find_mut(id) else {
             return Migrated::Unknown;
         };
@@ -89,7 +77,7 @@ impl State {
         if mark.is_some_and(|mark| inst.marks.contains(mark)) {
             return Migrated::Known;
         }
-        let is_same = migration.known.get() == Some(&Fingerprint::of(inst));
+        let is_same = read == Some(fingerprint(inst));
         if !is_same || held(inst).next().is_some() {
             return Migrated::Changed;
         }

@@ -14,11 +14,14 @@ use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::{Fork, Role, Scope, Timer};
 use swirl_model::time::Timestamp;
-use swirl_ports::{AuditEntry, DefinitionRecord, InstanceKey, KeptGroup, KeyHolder, SavedView};
+use swirl_ports::{
+    AuditEntry, DefinitionRecord, InstanceKey, KeptGroup, KeyHolder, Reads, SavedView,
+};
 
 use crate::Options;
 use crate::batched::BatchEntry;
 use crate::buckets::Places;
+use crate::fingerprint::Fingerprint;
 use crate::inbox::Inbox;
 use crate::key::{Key, Seq, Write};
 use crate::known::Known;
@@ -73,6 +76,8 @@ pub(crate) struct State {
     /// Not in the journal. After a restart the starts are retried, and recorded again.
     pub pending_starts: PendingStarts,
     pub ended: Shelves,
+    /// The instances that were read to be moved to another version.
+    pub wholes: Reads<Fingerprint>,
     /// The instances with recorded data, by the time when the first of it expires.
     pub recorded: BTreeSet<(Timestamp, Seq)>,
     /// Whether there is a journal. Otherwise no records are made.

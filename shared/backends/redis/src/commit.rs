@@ -73,7 +73,7 @@ impl Redis {
         commit.scope.rev += 1;
         let commit = &commit;
         let parts = CommitParts::of(commit);
-        let mut known = Snapshot::take(&commit.lease);
+        let mut known = self.known().take(&commit.lease.read);
         for round in 0..PLANS_MAX {
             if let Some(known) = &known {
                 let is_fresh = known.reread.is_some();
@@ -261,7 +261,7 @@ impl Redis {
             wake.retain(|found| found != scope);
         }
         if !plan.released {
-            after.put(&commit.lease);
+            self.known().put(&commit.lease.read, after);
         }
         Ok(Some(Committed::Done {
             outbox,

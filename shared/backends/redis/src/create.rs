@@ -9,8 +9,7 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::scope::Scope;
 use swirl_ports::{
-    Commit, Committed, Created, Error, ExecutionStore, FirstTurn, InboxItem, InstanceKey,
-    NewRecords, Result,
+    Commit, Committed, Created, Error, ExecutionStore, InboxItem, InstanceKey, NewRecords, Result,
 };
 
 use crate::Redis;
@@ -75,33 +74,40 @@ impl Redis {
     async fn create_with_events(
         &self,
         new: &New,
-        first_turn: Option<Box<FirstTurn>>,
+        first_turn: Option<Box<Commit>>,
     ) -> Result<(Created, bool)> {
-        let (id, events) = (&new.header.id, &new.root.start_events);
         if let Some(turn) = first_turn {
-            if turn.ends() {
-                // Nothing of what its events say about it matters any more.
-                let begun = Begun::default();
-                let created = self.create_once(new, Some(*turn), &begun);
-                let (created, are_kept) = try_join(created, self.are_kept(events)).await?;
-                if let Some(created) = created {
-                    if are_kept {
-                        self.started(id, events, false).await?;
-                    }
-                    return Ok((created, false));
-                }
-            } else if let Some(created) = self.create_begun(new, Some(*turn)).await? {
-                return Ok(created);
+            let created = match turn.scope.ended() {
+                true => self.create_ended(new, *turn).await,
+                false => self.create_begun(new, Some(*turn)).await,
+            };
+            match created {
+                Ok(Some(created)) => return Ok(created),
+                // The worker that takes the turn instead can report that it is too large.
+                Ok(None) | Err(Error::TooLarge { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
         let created = self.create_begun(new, None).await?;
-        created.ok_or_else(|| damaged(id.to_string(), "it cannot be created"))
+        created.ok_or_else(|| damaged(new.header.id.to_string(), "it cannot be created"))
+    }
+
+    async fn create_ended(&self, new: &New, turn: Commit) -> Result<Option<(Created, bool)>> {
+        let (id, events) = (&new.header.id, &new.root.start_events);
+        // Nothing of what its events say about it matters any more.
+        let begun = Begun::default();
+        let created = self.create_once(new, Some(turn), &begun);
+        let (created, are_kept) = try_join(created, self.are_kept(events)).await?;
+        if created.is_some() && are_kept {
+            self.started(id, events, false).await?;
+        }
+        Ok(created.map(|created| (created, false)))
     }
 
     async fn create_begun(
         &self,
         new: &New,
-        turn: Option<FirstTurn>,
+        turn: Option<Commit>,
     ) -> Result<Option<(Created, bool)>> {
         let events = &new.root.start_events;
         let begun = self.begun(&new.header, events);
@@ -126,7 +132,7 @@ impl Redis {
     async fn create_once(
         &self,
         new: &New,
-        turn: Option<FirstTurn>,
+        turn: Option<Commit>,
         begun: &Begun,
     ) -> Result<Option<Created>> {
         let New { header, root, .. } = new;
@@ -134,28 +140,20 @@ impl Redis {
         let has_turn = turn.is_some();
         // Timers that were armed when the instance began.
         let armed = root.timers.iter().cloned().map(Command::Arm);
-        let (rev, commit) = match turn {
+        let commit = match turn {
             Some(mut turn) => {
                 turn.commands.splice(0..0, armed);
                 turn.scope.rev = root.rev + 1;
-                (root.rev, turn.into_commit(id.clone()))
+                turn
             }
             None => {
-                let nothing = FirstTurn {
-                    scope: root.clone(),
-                    history: Vec::new(),
-                    commands: armed.collect(),
-                    at: header.started_at,
-                };
-                let commit = nothing.into_commit(id.clone());
+                let (scope, armed) = (root.clone(), armed.collect());
+                let begins = Commit::first(id.clone(), scope, vec![], armed, header.started_at);
                 // The size is checked by the first turn, which can report it.
-                (
-                    root.rev,
-                    Commit {
-                        fits: true,
-                        ..commit
-                    },
-                )
+                Commit {
+                    fits: true,
+                    ..begins
+                }
             }
         };
         let parts = CommitParts::of(&commit);
@@ -167,7 +165,7 @@ impl Redis {
         let known = Snapshot::of_new(root, self.creation(new, begun)?);
         for _ in 0..ATTEMPTS_MAX {
             let (call, plan, effects) =
-                match self.planned(&commit, &parts, &known, rev, self.attempt())? {
+                match self.planned(&commit, &parts, &known, root.rev, self.attempt())? {
                     Ok(planned) => planned,
                     Err(Unplanned::Answer(_)) if has_turn => return Ok(None),
                     Err(Unplanned::Damaged(bad)) => return Err(damaged(id.to_string(), bad)),

@@ -15,7 +15,7 @@ use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Header;
 use swirl_model::scope::Fork;
 use swirl_ports::execution::Record;
-use swirl_ports::{Held, Lease};
+use swirl_ports::{Held, Lease, Reads};
 
 use crate::snapshot::Snapshot;
 use crate::unread::Unread;
@@ -41,7 +41,12 @@ pub(crate) struct ForkBase {
 
 impl ForkBase {
     /// The branch as it would be read, if it hasn't begun.
-    pub fn unread_branch(&self, scope: &ScopeRef, index: u32) -> Option<Held> {
+    pub fn unread_branch(
+        &self,
+        scope: &ScopeRef,
+        index: u32,
+        reads: &Reads<Snapshot>,
+    ) -> Option<Held> {
         let fork_stamp = self.stamp.parse().ok()?;
         let is_last = self.unread.take(index)?;
         let known = Snapshot {
@@ -56,7 +61,7 @@ impl ForkBase {
                 token: Lease::SNAPSHOT,
                 read_stamp: 0,
                 fork_stamp,
-                known: known.into_known(),
+                read: reads.remember(known),
             },
             header: self.header.clone(),
             record: Record::Branch {

@@ -139,7 +139,7 @@ impl Redis {
         let fork = forks.first().map(|(_, fork, _)| fork);
         let fork_base = fork.and_then(|fork| self.fork_bases().get(&scope.instance, fork));
         if let (Some(fork_base), Some((_, _, index))) = (&fork_base, forks.first())
-            && let Some(held) = fork_base.unread_branch(scope, *index)
+            && let Some(held) = fork_base.unread_branch(scope, *index, self.known())
         {
             self.fork_bases().hit();
             return Ok(Some(held));
@@ -333,7 +333,7 @@ impl Redis {
             token: Lease::SNAPSHOT,
             read_stamp,
             fork_stamp,
-            known: snapshot.into_known(),
+            read: self.known().remember(snapshot),
         };
         Ok(Look::Held(Box::new(Held {
             lease,

@@ -89,10 +89,13 @@ use following::Following;
 use fork_bases::ForkBases;
 pub use format::NOTICED;
 use keys::Keys;
+use migration::WholeRead;
 use news::News;
 pub use options::{ConnectError, FORMAT, Options, Tls, Topology};
 pub use reading::Reading;
 use script::{Lazy, Script};
+use snapshot::Snapshot;
+use swirl_ports::Reads;
 
 /// The version of the key layout. A namespace with another layout is rejected because its instances could not be read.
 const LAYOUT: u32 = 5;
@@ -125,6 +128,10 @@ struct Inner {
     /// The stamp of the last write.
     stamp: AtomicU64,
     following: Following,
+    /// The scopes that this process has read, for their commits.
+    known: Reads<Snapshot>,
+    /// The instances that it has read, for their moves to another version.
+    wholes: Reads<WholeRead>,
     fork_bases: ForkBases,
     expectations: Expectations,
     deliveries: Deliveries,
@@ -166,6 +173,8 @@ impl Redis {
                 second_reads: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
                 following: Following::default(),
+                known: Reads::default(),
+                wholes: Reads::default(),
                 fork_bases: ForkBases::new(),
                 expectations: Expectations::new(),
                 deliveries: Deliveries::new(),
@@ -221,6 +230,14 @@ impl Redis {
     /// How often the common data of a fork's branches was already cached.
     pub fn known_fork_bases(&self) -> u64 {
         self.inner.fork_bases.hits()
+    }
+
+    pub(crate) fn known(&self) -> &Reads<Snapshot> {
+        &self.inner.known
+    }
+
+    pub(crate) fn wholes(&self) -> &Reads<WholeRead> {
+        &self.inner.wholes
     }
 
     pub(crate) fn fork_bases(&self) -> &ForkBases {

@@ -10,7 +10,7 @@ use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Header;
 use swirl_model::scope::{BranchResult, Fork, Scope};
-use swirl_ports::{InboxItem, MARKS_MAX, Migrated, Migration, ReadCache, Result, Whole};
+use swirl_ports::{InboxItem, MARKS_MAX, Migrated, Migration, ReadMark, Result, Whole};
 
 use crate::Redis;
 use crate::attributes;
@@ -34,7 +34,7 @@ static MIGRATE: Lazy = Lazy::new(|| {
 type Fields = HashMap<String, Vec<u8>>;
 
 /// The fields from which an instance was read.
-struct Read {
+pub(crate) struct WholeRead {
     /// The values of the fields that change with every change of the instance.
     guards: Vec<(String, Vec<u8>)>,
     /// The differences of branch records from their forks.
@@ -56,7 +56,11 @@ impl Redis {
         read.arg("HGETALL").arg(self.keys().hash_of(id));
         let fields: Fields = self.query(read).await?;
         match fields.contains_key("s") {
-            true => whole(&fields, id, now_ms).map(Some),
+            true => {
+                let (whole, read) = whole(&fields, id, now_ms)?;
+                let read = self.wholes().remember(read);
+                Ok(Some(Whole { read, ..whole }))
+            }
             false => Ok(None),
         }
     }
@@ -66,7 +70,7 @@ impl Redis {
         id: &InstanceId,
         migration: Migration,
     ) -> Result<Migrated> {
-        let Some(read) = migration.known.get::<Read>() else {
+        let Some(read) = self.wholes().take(&migration.read) else {
             return Ok(Migrated::Changed);
         };
         let limit = self.options().record_max;
@@ -85,7 +89,7 @@ impl Redis {
         for (field, value) in &read.guards {
             call.arg(field).arg(value);
         }
-        let stamps = self.add_forks(&mut call, read, &migration.forks, id)?;
+        let stamps = self.add_forks(&mut call, &read, &migration.forks, id)?;
         let mut inputs = Vec::new();
         for (scope, item) in &migration.inbox {
             let key = (scope.clone(), item.id.clone());
@@ -102,7 +106,7 @@ impl Redis {
         }
         call.arg(migration.scopes.len());
         for (scope, commands) in migration.scopes {
-            call = self.add_scope(call, read, &stamps, scope, commands, id)?;
+            call = self.add_scope(call, &read, &stamps, scope, commands, id)?;
         }
         crate::history::add(&mut call, std::slice::from_ref(&migration.entry), id, limit)?;
         let mut answer = Reply::new(self.run(&MIGRATE, call).await?)?;
@@ -130,7 +134,7 @@ impl Redis {
     fn add_forks(
         &self,
         call: &mut Cmd,
-        read: &Read,
+        read: &WholeRead,
         forks: &[Fork],
         id: &InstanceId,
     ) -> Result<HashMap<String, String>> {
@@ -163,7 +167,7 @@ impl Redis {
     fn add_scope(
         &self,
         mut call: Cmd,
-        read: &Read,
+        read: &WholeRead,
         stamps: &HashMap<String, String>,
         mut scope: Scope,
         commands: Vec<Command>,
@@ -228,7 +232,7 @@ fn change_of(command: &Command, scope: &Scope, limit: usize) -> Result<Vec<Vec<S
     })
 }
 
-fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
+fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<(Whole, WholeRead)> {
     let what = || format!("instance {id}");
     let text = |name: &str| {
         let bytes = fields.get(name).map_or(&[][..], Vec::as_slice);
@@ -242,7 +246,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
     };
     let status = read_status(&text("s")?)?;
     let header: Header = json(fields.get("h").map_or(&[][..], Vec::as_slice), &what())?;
-    let mut read = Read {
+    let mut read = WholeRead {
         guards: Vec::new(),
         differences: HashMap::new(),
         stamps: HashMap::new(),
@@ -331,7 +335,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
     }
     let mut forks: Vec<Fork> = forks.into_values().collect();
     forks.sort_by(|a, b| (&a.parent, a.fork).cmp(&(&b.parent, b.fork)));
-    Ok(Whole {
+    let whole = Whole {
         header: header.into(),
         status,
         suspended: fields.contains_key("p"),
@@ -339,6 +343,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<Whole> {
         forks,
         inbox,
         held,
-        known: ReadCache::new(read),
-    })
+        read: ReadMark::default(),
+    };
+    Ok((whole, read))
 }

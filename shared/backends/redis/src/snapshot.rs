@@ -1,13 +1,11 @@
 //! A scope as it was read. A commit is computed from it, and takes effect only if it is still correct. An outdated
 //! snapshot only costs a second request.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use swirl_instance::{Numbers, OwnFork};
 use swirl_model::instance::{Header, Status};
 use swirl_model::scope::Scope;
-use swirl_ports::Lease;
-use swirl_ports::execution::ReadCache;
 
 use crate::creation::Creation;
 use crate::record::read_kind;
@@ -146,37 +144,6 @@ impl Snapshot {
             reread: Some(Box::default()),
             creation: Some(Box::new(creation)),
             ..Snapshot::default()
-        }
-    }
-
-    pub fn into_known(self) -> ReadCache {
-        ReadCache::new(Mutex::new(Some(self)))
-    }
-
-    fn place(lease: &Lease) -> Option<&Mutex<Option<Snapshot>>> {
-        lease.known.get()
-    }
-
-    /// Takes the snapshot out. Until it is put back, nothing is known.
-    pub fn take(lease: &Lease) -> Option<Snapshot> {
-        let place = Snapshot::place(lease)?;
-        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        place.take()
-    }
-
-    /// Changes the snapshot, for example when a part of it isn't known any more.
-    pub fn change(lease: &Lease, change: impl FnOnce(&mut Snapshot)) {
-        if let Some(place) = Snapshot::place(lease) {
-            let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(known) = place.as_mut() {
-                change(known);
-            }
-        }
-    }
-
-    pub fn put(self, lease: &Lease) {
-        if let Some(place) = Snapshot::place(lease) {
-            *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(self);
         }
     }
 }

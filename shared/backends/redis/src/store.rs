@@ -135,7 +135,7 @@ impl ExecutionStore for Redis {
         if !inbox.is_empty() {
             snapshot.items = None;
         }
-        lease.known = snapshot.into_known();
+        lease.read = self.known().remember(snapshot);
         Ok(Acquired::Held(Box::new(Held {
             lease,
             header,
@@ -175,7 +175,7 @@ impl ExecutionStore for Redis {
     }
 
     async fn renew(&self, lease: &Lease, lease_ms: u64) -> Result<bool> {
-        Snapshot::change(lease, |known| known.lease = None);
+        self.known().change(&lease.read, |known| known.lease = None);
         let mut reply = self.hold(lease, "renew", Some(lease_ms)).await?;
         Ok(reply.text()? == "held")
     }
@@ -191,7 +191,7 @@ impl ExecutionStore for Redis {
         let closed = reply.text()? == "1";
         let mut items = read_items(reply.list()?, &lease.scope.to_string())?;
         self.add_results(&lease.scope, &mut items).await?;
-        Snapshot::change(lease, |known| {
+        self.known().change(&lease.read, |known| {
             known.lease = None;
             if !items.is_empty() {
                 known.items = None;

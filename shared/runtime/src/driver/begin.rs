@@ -35,17 +35,12 @@ impl Driver {
             return Err(damaged.into());
         }
         fit(&def, &header, &held.lease.scope, &held.inbox)?;
-        let left = scope.pending_call();
         let recording = self.recording_of(&def);
         let own = def.workflow.keep_data_ms;
         let own = own.filter(|_| self.settings.own_recording);
         let keep_ms = own.or(self.settings.keep_data_ms);
         let secrets = self.secrets_of(&def).await;
         Ok(Run {
-            def,
-            header,
-            lease: held.lease,
-            scope,
             inbox: held.inbox.into(),
             closed: held.closed,
             redactor: Arc::new(Redactor::of(&secrets)),
@@ -54,20 +49,8 @@ impl Driver {
                 bytes_max: self.settings.recorded_bytes_max,
                 keep_ms,
             },
-            recorded_call: None,
-            left,
             secrets,
-            has_fresh_secrets: true,
-            call: None,
-            stored: None,
-            wake: true,
-            answered: false,
-            next: Vec::new(),
-            suspects: None,
-            attempt: None,
-            room: None,
-            active: None,
-            joins_only: false,
+            ..Run::new(def, header, held.lease, scope)
         })
     }
 

@@ -89,7 +89,8 @@ fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
             for event in &events {
                 match event {
                     Event::ValidationFailed { of, message } => {
-                        tracing::warn!("the {of} fails its schema: {message}");
+                        let instance = &run.header.id;
+                        tracing::warn!(%instance, "the {of} fails its schema: {message}");
                     }
                     Event::AttributeLeftOut { attribute, message } => {
                         tracing::warn!("the instance is not found by @{attribute}: {message}");

@@ -9,6 +9,7 @@ use tracing::Instrument;
 
 use super::admission::Admission;
 use super::join::{can_leave, only_joins};
+use super::policy::Policy;
 use super::{Driven, Driver, Next, Run, Suspects, log_span};
 use crate::Error;
 use crate::observe::CallOutcome;
@@ -69,7 +70,8 @@ impl Driver {
             Admission::Elsewhere => return Ok(Driven::Done),
             Admission::Stopped => return Ok(Driven::Stopped),
         };
-        self.drive_held(held, stop, suspects, active, false).await
+        self.drive_held(held, stop, suspects, active, Policy::All)
+            .await
     }
 
     async fn drive_held(
@@ -78,7 +80,7 @@ impl Driver {
         mut stop: Pin<&mut impl Future<Output = ()>>,
         suspects: Option<Suspects>,
         mut active: Option<Permit>,
-        joins_only: bool,
+        policy: Policy,
     ) -> Result<Driven, Error> {
         let lease = held.lease.clone();
         let (task, workflow) = (&lease.scope, held.header.definition.workflow.clone());
@@ -94,9 +96,9 @@ impl Driver {
                 return Ok(Driven::Stopped);
             }
         };
-        let begun = match joins_only {
-            false => self.begin_unless_left(held).await,
-            true => self.begin(held).await.map(Some),
+        let begun = match policy {
+            Policy::Join => self.begin(held).await.map(Some),
+            _ => self.begin_unless_left(held).await,
         };
         let mut run = match begun {
             Ok(Some(run)) => run,
@@ -114,7 +116,7 @@ impl Driver {
         run.suspects = suspects.clone();
         run.attempt = attempt;
         run.active = active;
-        run.joins_only = joins_only;
+        run.policy = policy;
         let driven = match select(pin!(self.continue_run(&mut run)), stop).await {
             Either::Left((driven, _)) => driven.map(|()| Driven::Done),
             Either::Right(_) => Ok(Driven::Stopped),
@@ -144,7 +146,7 @@ impl Driver {
                 let begun = self.begin_attempt(scope, workflow, suspects, &mut run.active);
                 run.attempt = self.renewing(&run.lease, begun).await?;
             }
-            match self.turn(run).await? {
+            match self.go_on(run).await? {
                 Next::Again => {}
                 Next::Done => return Ok(()),
             }
@@ -176,7 +178,8 @@ impl Driver {
         };
         if matches!(ours, Ok(true)) {
             let never = pin!(std::future::pending());
-            let driven = self.drive_held(held, never, suspects, None, true).await?;
+            let driven = self.drive_held(held, never, suspects, None, Policy::Join);
+            let driven = driven.await?;
             if let Driven::Continue(next) = driven {
                 self.wake(next).await;
             }

@@ -4,7 +4,7 @@
 //! joined by the driver of the scope, in most cases the worker of the last branch. Both read the same results, and pass
 //! them to the engine in one input.
 
-use swirl_engine::{Bounds, Definition};
+use swirl_engine::Definition;
 use swirl_model::event::Input;
 use swirl_model::ids::ScopeRef;
 use swirl_ports::execution::Record;
@@ -12,11 +12,6 @@ use swirl_ports::{Held, InboxItem};
 
 use super::Driver;
 use crate::Error;
-
-/// The turn ends once the results are merged and the state has ended, before the next state begins.
-pub(super) fn join_bounds() -> Bounds {
-    Bounds::new(0, u64::MAX)
-}
 
 /// Whether the next turn joins a fork and a coordinator may take it. A scope that must end needs no results, and only a
 /// worker can make a call.

@@ -65,6 +65,12 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
+    pub const OFF: Recorder = Recorder {
+        recording: Recording::None,
+        bytes_max: 0,
+        keep_ms: None,
+    };
+
     pub fn is_on(self) -> bool {
         self.recording != Recording::None
     }

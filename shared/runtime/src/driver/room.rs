@@ -70,7 +70,7 @@ impl Driver {
             suspects: run.suspects.take(),
             attempt: run.attempt.take(),
             active: run.active.take(),
-            joins_only: run.joins_only,
+            policy: run.policy,
             ..again
         })
     }

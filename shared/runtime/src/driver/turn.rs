@@ -5,77 +5,71 @@ use std::sync::Arc;
 use swirl_engine::Env;
 use swirl_model::event::Command;
 use swirl_model::ids::ScopeRef;
+use swirl_model::time::Timestamp;
 use swirl_ports::{Commit, Committed, OutboxEntry};
 
 use super::decide::{Decided, decide};
 use super::inbox::notify_stored;
-use super::join::join_bounds;
+use super::policy::Policy;
 use super::room::Undo;
 use super::{Driver, Next, Run};
 use crate::Error;
-use crate::observe::{CallOutcome, Observed, trace_events};
+use crate::observe::{CallOutcome, Observed, Observer, trace_events};
 
-/// The outcome of a decision.
-pub(super) enum CommitOutcome {
+/// The outcome of a turn.
+pub(super) enum Turned {
     /// Committed, or there was nothing to commit. The scope is still held.
-    Held,
+    Held { yields: bool, env: Env },
     /// Committed, and the lease was released.
     Released {
-        /// The scope can continue and is already in the queue.
-        is_woken: bool,
+        /// The scope can continue, but isn't in the queue.
+        continues: bool,
     },
     /// Nothing took effect.
     Nothing(Next),
 }
 
 impl Driver {
-    pub(super) async fn turn(&self, run: &mut Run) -> Result<Next, Error> {
-        let Some(permit) = self.permit_with_fresh_data(run).await? else {
-            return Ok(Next::Done);
-        };
-        let env = Env {
-            now: self.clock.now(),
-            secrets: run.secrets.clone(),
-            bounds: run.joins_only.then(join_bounds),
-            room: run.room.take(),
-        };
-        let undo = Undo::of(run);
-        let decided = permit.counting(|| decide(run, &env));
-        drop(permit);
-        let yields = decided.commands.contains(&Command::Yield);
-        if run.closed && !decided.changed {
-            // A closed scope can commit only its end, which releases its events.
-            self.give_up(&run.lease).await;
-            return Ok(Next::Done);
-        }
-        match self.commit_turn(run, decided, undo, &env).await? {
-            CommitOutcome::Nothing(next) => Ok(next),
-            CommitOutcome::Released { is_woken } => {
-                self.finish(run, yields && !is_woken).await;
+    /// Takes a turn, then continues or lets the scope go.
+    pub(super) async fn go_on(&self, run: &mut Run) -> Result<Next, Error> {
+        match self.turn(run).await? {
+            Turned::Nothing(next) => Ok(next),
+            Turned::Released { continues } => {
+                self.finish(run, continues).await;
                 Ok(Next::Done)
             }
-            CommitOutcome::Held if yields => self.yield_to_others(run).await,
-            CommitOutcome::Held => self.wait_or_release(run, &env).await,
+            Turned::Held { yields: true, .. } => self.yield_to_others(run).await,
+            Turned::Held { env, .. } => self.wait_or_release(run, &env).await,
         }
     }
 
-    /// Commits a decision, and carries out its consequences.
-    pub(super) async fn commit_turn(
-        &self,
-        run: &mut Run,
-        mut decided: Decided,
-        undo: Option<Undo>,
-        env: &Env,
-    ) -> Result<CommitOutcome, Error> {
+    /// Takes a turn: decides, commits what the policy allows, and carries out the effects.
+    pub(super) async fn turn(&self, run: &mut Run) -> Result<Turned, Error> {
+        let Some(permit) = self.permit_with_fresh_data(run).await? else {
+            return Ok(Turned::Nothing(Next::Done));
+        };
+        let env = run.env(self.clock.now());
+        let undo = Undo::of(run);
+        let mut decided = permit.counting(|| decide(run, &env));
+        drop(permit);
+        if !run.policy.allows(run, &decided) {
+            return Ok(Turned::Nothing(Next::Done));
+        }
+        if run.closed && !decided.changed {
+            // A closed scope can commit only its end, which releases its events.
+            self.give_up(&run.lease).await;
+            return Ok(Turned::Nothing(Next::Done));
+        }
         // Usually no input arrived before the answer. The commit checks that.
         let answered = std::mem::take(&mut run.answered);
-        if decided.is_empty() {
-            return Ok(CommitOutcome::Held);
-        }
         let yields = decided.commands.contains(&Command::Yield);
-        let observed = self.observe(run, &mut decided);
+        if decided.is_empty() {
+            return Ok(Turned::Held { yields, env });
+        }
+        let observer = self.observer.as_deref();
+        let observed = observer.map(|it| observed(it, run, &mut decided, self.clock.now()));
         let entries = decided.history.len();
-        let commit = self.commit_of(run, decided, env, answered && undo.is_some());
+        let commit = self.commit_of(run, decided, &env, answered && undo.is_some());
         let (outbox, mut wake, joins, released, token) = match self.store.commit(commit).await? {
             Committed::Done {
                 outbox,
@@ -86,21 +80,21 @@ impl Driver {
             } => (outbox, wake, joins, released, token),
             Committed::InboxChanged => {
                 let next = self.retry_after_newer_input(run, undo).await?;
-                return Ok(CommitOutcome::Nothing(next));
+                return Ok(Turned::Nothing(next));
             }
             Committed::Full(room) => {
                 let next = self.retry_within_limit(run, undo, answered, room).await?;
-                return Ok(CommitOutcome::Nothing(next));
+                return Ok(Turned::Nothing(next));
             }
             Committed::Refused => {
                 self.refused(run).await;
-                return Ok(CommitOutcome::Nothing(Next::Done));
+                return Ok(Turned::Nothing(Next::Done));
             }
         };
         run.lease.token = token.unwrap_or(run.lease.token);
         run.scope.rev += 1;
         self.effects.progressed(entries);
-        if let (Some(observer), Some(observed)) = (&self.observer, observed) {
+        if let (Some(observer), Some(observed)) = (observer, observed) {
             observer.committed(observed);
         }
         if self.leaves_joins(&run.def) {
@@ -113,8 +107,10 @@ impl Driver {
             .await;
         notify_stored(run).await;
         Ok(match released {
-            true => CommitOutcome::Released { is_woken },
-            false => CommitOutcome::Held,
+            true => Turned::Released {
+                continues: yields && !is_woken,
+            },
+            false => Turned::Held { yields, env },
         })
     }
 
@@ -235,7 +231,7 @@ impl Driver {
     }
 
     async fn wait_or_release(&self, run: &mut Run, env: &Env) -> Result<Next, Error> {
-        if run.joins_only {
+        if run.policy == Policy::Join {
             return self.release(run).await;
         }
         self.follow_call(run, env).await?;
@@ -245,31 +241,34 @@ impl Driver {
             self.release(run).await
         }
     }
+}
 
-    /// The report to send to the observer once the decision is committed.
-    fn observe(&self, run: &Run, decided: &mut Decided) -> Option<Observed> {
-        let observer = self.observer.as_ref()?;
-        let commands = &mut decided.commands;
-        trace_events(&**observer, &run.header, &run.scope.id, commands);
-        let follows = observer.follows(&run.header);
-        let is_end = |command: &Command| {
-            use Command::*;
-            matches!(command, Report(_) | Drop | End { .. })
-        };
-        let workflow = &run.def.workflow;
-        let name = follows.then(|| run.scope.role.name(workflow));
-        let name = name.flatten();
-        Some(Observed {
-            has_tasks: workflow.tasks.is_some(),
-            links: std::mem::take(&mut decided.links),
-            ended: run.scope.ended() || decided.commands.iter().any(is_end),
-            ..Observed::of(
-                &run.header,
-                (&run.scope, name),
-                &decided.history,
-                follows,
-                self.clock.now(),
-            )
-        })
+/// The report to send to the observer once the decision is committed.
+pub(super) fn observed(
+    observer: &dyn Observer,
+    run: &Run,
+    decided: &mut Decided,
+    at: Timestamp,
+) -> Observed {
+    trace_events(observer, &run.header, &run.scope.id, &mut decided.commands);
+    let follows = observer.follows(&run.header);
+    let is_end = |command: &Command| {
+        use Command::*;
+        matches!(command, Report(_) | Drop | End { .. })
+    };
+    let workflow = &run.def.workflow;
+    let name = follows.then(|| run.scope.role.name(workflow));
+    let name = name.flatten();
+    Observed {
+        has_tasks: workflow.tasks.is_some(),
+        links: std::mem::take(&mut decided.links),
+        ended: run.scope.ended() || decided.commands.iter().any(is_end),
+        ..Observed::of(
+            &run.header,
+            (&run.scope, name),
+            &decided.history,
+            follows,
+            at,
+        )
     }
 }

@@ -273,7 +273,7 @@ impl SharedStore {
                 history: turn.history.clone(),
                 commands: turn.commands.clone(),
             };
-            (logged, turn.ends())
+            (logged, turn.scope.ended())
         });
         if self.mutant == Mutant::HistoryReordered
             && let Some(turn) = &mut new.first_turn

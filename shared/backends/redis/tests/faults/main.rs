@@ -9,6 +9,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::{Either, join, select};
 use futures::stream;
+use swirl_contract::first_turn::{ended_at_once, turn};
 use swirl_contract::kit::*;
 use swirl_contract::{Backend, kit};
 use swirl_model::data;
@@ -252,7 +253,10 @@ async fn oversized_records_are_refused() {
     large.header.input = data!({"text": ("x".repeat(3_000))});
     let error = b.store.create(large).await.unwrap_err();
     assert!(matches!(error, Error::TooLarge { limit: 2_000, .. }));
-    b.create(new("a")).await;
+    // A worker repeats a first turn that is too large, and reports it.
+    let mut large = ended_at_once("a", 1);
+    turn(&mut large).scope.data = data!({"text": ("x".repeat(3_000))});
+    assert_eq!(b.store.create(large).await.unwrap(), Created::New);
     assert!(b.store.add_input(&root("a"), call(1)).await.unwrap());
     assert!(b.store.add_input(&root("a"), call(2)).await.unwrap());
     let error = b.store.add_input(&root("a"), call(3)).await.unwrap_err();

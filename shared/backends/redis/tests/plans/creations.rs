@@ -5,9 +5,7 @@ use swirl_contract::kit::*;
 use swirl_model::attribute::Attributes;
 use swirl_model::event::Command;
 use swirl_model::instance::EndStatus;
-use swirl_ports::{
-    Acquired, Commit, Committed, Created, ExecutionStore, FirstTurn, Held, NewRecords,
-};
+use swirl_ports::{Acquired, Commit, Committed, Created, ExecutionStore, Held, NewRecords};
 use swirl_servers::RedisServer;
 
 use crate::operations::{Known, some_attributes, some_commit};
@@ -59,16 +57,14 @@ async fn with_an_end() {
             two.store.create(begins).await.unwrap();
             let commit = Commit {
                 lease: held(&two).await.lease,
-                scope: turn.scope.clone(),
-                consumed: Vec::new(),
-                refused: Vec::new(),
-                history: turn.history.clone(),
-                commands: turn.commands.clone(),
-                at: turn.at,
-                require_unchanged_inbox: false,
-                fits: false,
-                release: true,
                 lease_ms: 1,
+                ..Commit::first(
+                    new.header.id.clone(),
+                    turn.scope.clone(),
+                    turn.history.clone(),
+                    turn.commands.clone(),
+                    turn.at,
+                )
             };
             let committed = two.store.commit(commit).await.unwrap();
             assert!(matches!(committed, Committed::Done { .. }), "{committed:?}");
@@ -128,12 +124,13 @@ async fn with_any_turn() {
             continue;
         }
         let mut new = new();
-        new.first_turn = Some(Box::new(FirstTurn {
-            scope: twin.scope,
-            history: twin.history,
-            commands: twin.commands,
-            at: twin.at,
-        }));
+        new.first_turn = Some(Box::new(Commit::first(
+            new.header.id.clone(),
+            twin.scope,
+            twin.history,
+            twin.commands,
+            twin.at,
+        )));
         let created = one.store.create(new).await.unwrap();
         let Created::WithTurn { outbox, wake } = created else {
             // A worker has to carry out its effects while it holds the scope, or the turn is too large, or it ends the

@@ -19,7 +19,7 @@ use swirl_model::scope::{BranchResult, Cursor};
 use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Committed, Created, ExecutionStore, Held, InboxItem, InstanceRecords, NewRecords,
-    ReadCache, Released,
+    ReadMark, Released,
 };
 use swirl_servers::RedisServer;
 
@@ -149,7 +149,7 @@ impl Pair {
     ) -> bool {
         let (mut before, mut copy) = (known.clone(), known.clone());
         let mut commit = some_commit(&mut Dice(seed), &mut copy, &held.0, again);
-        commit.lease.known = ReadCache::default();
+        commit.lease.read = ReadMark::default();
         let twin = some_commit(&mut Dice(seed), known, &held.1, again);
         // Each side has its own data, since the same object in memory is stored as the same.
         let scopes = (commit.scope.clone(), twin.scope.clone());
