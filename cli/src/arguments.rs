@@ -75,10 +75,11 @@ pub fn secrets(given: &[String]) -> anyhow::Result<Arc<Chain>> {
 /// Reads JSON: literally, as `@FILE`, or `-` for stdin.
 pub fn json_argument(argument: &str) -> anyhow::Result<swirl_model::Data> {
     let text = match argument.strip_prefix('@') {
-        Some(file) => {
-            swirl_spec::files::read(std::path::Path::new(file), swirl_spec::files::BYTES_MAX)
-                .with_context(|| format!("{file} cannot be read"))?
-        }
+        Some(file) => swirl_documents::files::read(
+            std::path::Path::new(file),
+            swirl_documents::files::BYTES_MAX,
+        )
+        .with_context(|| format!("{file} cannot be read"))?,
         None if argument == "-" => {
             let mut text = Vec::new();
             std::io::Read::read_to_end(&mut std::io::stdin().lock(), &mut text)?;

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use swirl_documents::files;
+use swirl_documents::source::{self, Limits, Node};
 use swirl_scenario::discover;
-use swirl_spec::files;
-use swirl_spec::source::{self, Limits, Node};
 
 /// The endings of files that are definitions, whatever is in them.
 const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];

@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use swirl_documents::source::{self, Limits, Node};
+use swirl_migrate::{Assume, Format, migrate};
 use swirl_scenario::file::WorkflowSource;
 use swirl_scenario::run::VirtualRunner;
 use swirl_scenario::{Observed, ObservedInstance, Runner, Scenario, discover};
 use swirl_spec::edition::Edition;
-use swirl_spec::migrate::{Assume, Format, migrate};
 use swirl_spec::resource::{FileResources, MapResources, ResourceError, Resources};
-use swirl_spec::source::{self, Limits, Node};
 use swirl_spec::{Options, read_node};
 
 /// The editions' folders, and the minimum number of their scenarios that run with migrated documents: unchanged, and if

@@ -42,11 +42,12 @@ const BACKEND_USES: [&str; 3] = ["swirl-instance", "swirl-model", "swirl-ports"]
 const TESTS: &str = "tests/";
 
 /// One line per crate, in alphabetical order.
-const ROWS: [Row; 29] = [
+const ROWS: [Row; 33] = [
     row("swirl-access", &["swirl-model"]),
     row(
         "swirl-authoring",
         &[
+            "swirl-documents",
             "swirl-expr",
             "swirl-model",
             "swirl-presentation",
@@ -77,14 +78,18 @@ const ROWS: [Row; 29] = [
             "swirl-cluster",
             "swirl-config",
             "swirl-coordinator",
+            "swirl-coverage",
             "swirl-demo-service",
             "swirl-deployment",
+            "swirl-documents",
             "swirl-engine",
             "swirl-expr",
             "swirl-functions",
+            "swirl-migrate",
             "swirl-model",
             "swirl-ports",
             "swirl-presentation",
+            "swirl-recording",
             "swirl-runtime",
             "swirl-scenario",
             "swirl-service",
@@ -112,11 +117,11 @@ const ROWS: [Row; 29] = [
         "swirl-config",
         &[
             "swirl-access",
+            "swirl-documents",
             "swirl-functions",
             "swirl-model",
             "swirl-ports",
             "swirl-runtime",
-            "swirl-spec",
         ],
     ),
     row(
@@ -146,10 +151,21 @@ const ROWS: [Row; 29] = [
             "swirl-telemetry",
         ],
     ),
+    row(
+        "swirl-coverage",
+        &[
+            "swirl-documents",
+            "swirl-engine",
+            "swirl-model",
+            "swirl-presentation",
+            "swirl-scenario",
+        ],
+    ),
     row("swirl-demo-service", &[]),
     row(
         "swirl-deployment",
         &[
+            "swirl-documents",
             "swirl-engine",
             "swirl-functions",
             "swirl-model",
@@ -159,12 +175,14 @@ const ROWS: [Row; 29] = [
             "swirl-spec",
         ],
     ),
+    row("swirl-documents", &["swirl-model"]),
     row("swirl-engine", &["swirl-expr", "swirl-model"]),
     row("swirl-expr", &["swirl-model"]),
     row(
         "swirl-functions",
         &[
             "swirl-content",
+            "swirl-documents",
             "swirl-expr",
             "swirl-model",
             "swirl-ports",
@@ -172,10 +190,29 @@ const ROWS: [Row; 29] = [
         ],
     ),
     row("swirl-instance", &["swirl-model", "swirl-ports"]),
+    row(
+        "swirl-migrate",
+        &["swirl-documents", "swirl-expr", "swirl-model", "swirl-spec"],
+    ),
     row("swirl-model", &[]),
     row("swirl-ports", &["swirl-model"]),
     row("swirl-presentation", &["swirl-model"]),
     row("swirl-query", &["swirl-model", "swirl-ports"]),
+    row(
+        "swirl-recording",
+        &[
+            "swirl-coverage",
+            "swirl-documents",
+            "swirl-engine",
+            "swirl-migrate",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-presentation",
+            "swirl-scenario",
+            "swirl-spec",
+            "swirl-world",
+        ],
+    ),
     row(
         "swirl-runtime",
         &["swirl-engine", "swirl-model", "swirl-ports"],
@@ -184,9 +221,11 @@ const ROWS: [Row; 29] = [
         "swirl-scenario",
         &[
             "swirl-deployment",
+            "swirl-documents",
             "swirl-engine",
             "swirl-expr",
             "swirl-functions",
+            "swirl-migrate",
             "swirl-model",
             "swirl-ports",
             "swirl-presentation",
@@ -207,7 +246,10 @@ const ROWS: [Row; 29] = [
         ],
     ),
     // Expressions are compiled at deployment, so that an invalid one is refused with its location.
-    row("swirl-spec", &["swirl-expr", "swirl-model"]),
+    row(
+        "swirl-spec",
+        &["swirl-documents", "swirl-expr", "swirl-model"],
+    ),
     row(
         "swirl-system",
         &["swirl-ports", "swirl-runtime", "swirl-service"],
@@ -247,10 +289,12 @@ const ROWS: [Row; 29] = [
 ];
 
 /// Crates that do no IO and know no executor, ...
-const PURE: [&str; 6] = [
+const PURE: [&str; 8] = [
+    "swirl-documents",
     "swirl-engine",
     "swirl-expr",
     "swirl-instance",
+    "swirl-migrate",
     "swirl-model",
     "swirl-runtime",
     "swirl-spec",

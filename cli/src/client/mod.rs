@@ -14,10 +14,10 @@ pub use servers::Repeat;
 pub use target::Target;
 
 use serde_json::Value;
+use swirl_documents::codes;
+use swirl_documents::diagnostic::{Diagnostic, Place, Severity};
+use swirl_documents::render::{self, Colour};
 use swirl_presentation::timeline::shown;
-use swirl_spec::codes;
-use swirl_spec::diagnostic::{Diagnostic, Place, Severity};
-use swirl_spec::render::{self, Colour};
 
 /// Findings of a document whose text is known, in the format of 'swirl validate'.
 pub fn findings_in(name: &str, text: &str, rows: &[Value], colour: Colour) -> String {

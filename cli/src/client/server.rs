@@ -116,8 +116,8 @@ fn path(text: &str) -> Result<PathBuf, Infallible> {
 
 fn read(path: &Path) -> anyhow::Result<Secret> {
     let shown = path.display();
-    let text =
-        swirl_spec::files::read_text(path).with_context(|| format!("{shown} cannot be read"))?;
+    let text = swirl_documents::files::read_text(path)
+        .with_context(|| format!("{shown} cannot be read"))?;
     let token = text.trim();
     if token.is_empty() || token.len() > TOKEN_BYTES_MAX || token.contains(char::is_whitespace) {
         bail!("{shown} must hold one token and nothing else");

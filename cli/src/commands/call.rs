@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use swirl_config::parse_duration;
 use swirl_deployment::{Loaded, Loader};
+use swirl_documents::suggest::did_you_mean;
 use swirl_engine::{Definition, Env, auth_without_instance};
 use swirl_functions::watch::Watch;
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -17,7 +18,6 @@ use swirl_model::workflow::{Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, Clock, FunctionCaller, LastExchange, Stored};
-use swirl_spec::suggest::did_you_mean;
 
 use super::run::load;
 use crate::arguments::{json_argument, loader_with, secrets};

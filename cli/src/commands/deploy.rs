@@ -6,12 +6,12 @@ use anyhow::{Context, bail};
 use serde_json::json;
 use swirl_deployment::GivenOr;
 use swirl_deployment::fetch;
+use swirl_documents::render::Colour;
+use swirl_documents::source::Limits;
 use swirl_functions::resources::{HttpOptions, HttpResources};
 use swirl_presentation::timeline::shown;
 use swirl_scenario::discover;
-use swirl_spec::render::Colour;
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
-use swirl_spec::source::Limits;
 
 use crate::arguments::Reason;
 use crate::client::{Server, findings_in};
@@ -59,7 +59,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
                 None => Vec::new(),
             };
             let name = file.display().to_string();
-            let document = swirl_spec::files::read_text(file)
+            let document = swirl_documents::files::read_text(file)
                 .with_context(|| format!("{name} cannot be read"))?;
             let resources = files_of(&document, file, &[&given[..], &shared[..]].concat());
             let query = args.reason.query();

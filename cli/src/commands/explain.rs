@@ -5,8 +5,8 @@ mod codes;
 use anyhow::bail;
 use serde_json::json;
 use swirl_authoring::lint::RULES;
-use swirl_spec::codes::TABLE;
-use swirl_spec::suggest;
+use swirl_documents::codes::TABLE;
+use swirl_documents::suggest;
 
 use crate::terminal::{Output, Terminal};
 

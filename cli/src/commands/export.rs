@@ -131,7 +131,7 @@ impl Args {
 /// The cursor in a file, or a new one if there is no such file.
 fn begin(file: &Path, selection: Vec<(String, String)>) -> anyhow::Result<Cursor> {
     let shown = file.display();
-    let text = match swirl_spec::files::read_text(file) {
+    let text = match swirl_documents::files::read_text(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             return Ok(Cursor {
                 selection,

@@ -98,7 +98,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 fn one(file: &Path, check: bool) -> anyhow::Result<Done> {
-    let bytes = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+    let bytes = swirl_documents::files::read(file, swirl_documents::files::BYTES_MAX)
         .with_context(|| format!("{} cannot be read", file.display()))?;
     let formatted = match format::format(&bytes) {
         Ok(formatted) => formatted,

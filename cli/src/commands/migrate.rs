@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 use swirl_authoring::sonataflow;
-use swirl_spec::Reading;
-use swirl_spec::edition::Edition;
-use swirl_spec::migrate::{
+use swirl_migrate::{
     Assume, Format, Migrated, Obstacle, Target, migrate, migrate_to_tasks, refused,
 };
+use swirl_spec::Reading;
+use swirl_spec::edition::Edition;
 use swirl_spec::resource::FileResources;
 
 use super::validate::{self, Read};
@@ -154,7 +154,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     } = &read.reading
     else {
         if terminal.output == Output::Json {
-            let findings = swirl_spec::render::json(
+            let findings = swirl_documents::render::json(
                 &args.file.display().to_string(),
                 read.reading.diagnostics.as_slice(),
             );
@@ -180,7 +180,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let done = migrate_to_tasks(workflow, root, format, &target, assume);
             done.and_then(|migrated| {
                 let folder = args.file.parent().unwrap_or(Path::new(""));
-                let files = FileResources::new(folder, swirl_spec::files::BYTES_MAX);
+                let files = FileResources::new(folder, swirl_documents::files::BYTES_MAX);
                 match refused(&migrated.text, root, &files.anywhere()) {
                     obstacles if obstacles.is_empty() => Ok(migrated),
                     obstacles => Err(obstacles),

@@ -104,7 +104,7 @@ fn begin(
         None => template.files(name, edition)?,
         Some(path) => {
             let shown = path.display();
-            let document = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
+            let document = swirl_documents::files::read(path, swirl_documents::files::BYTES_MAX)
                 .with_context(|| format!("{shown} cannot be read"))?;
             let found = operations::operations(&document)
                 .with_context(|| format!("{shown} cannot be used"))?;

@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 use swirl_authoring::format;
 use swirl_model::ids::DefinitionId;
-use swirl_scenario::record::{
+use swirl_recording::record::{
     self, Export, Exported, ExportedDefinition, Files, Made, RecordError,
 };
 use swirl_scenario::report::details;
@@ -94,7 +94,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// # Errors
 /// The file cannot be read, or is not an export.
 pub fn read_export(file: &Path) -> anyhow::Result<Export> {
-    let content = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+    let content = swirl_documents::files::read(file, swirl_documents::files::BYTES_MAX)
         .with_context(|| format!("{} cannot be read", file.display()))?;
     let parsed = Export::parse(&content);
     parsed.map_err(|error| {

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use serde_json::{Value, json};
-use swirl_scenario::record::Export;
-use swirl_scenario::replay::{Changed, Replayed, replay};
-use swirl_spec::render::{self, Colour};
+use swirl_documents::render::{self, Colour};
+use swirl_recording::record::Export;
+use swirl_recording::replay::{Changed, Replayed, replay};
 
 use super::record;
 use super::validate::Read;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use put_off::{GIVEN_UP_AFTER, GivenUp, PutOff};
 use swirl_deployment::{Loaded, Loader, RESOURCE_BYTES_MAX, Refusal};
+use swirl_documents::render::{self, Colour};
 use swirl_engine::{Definition, continuation_id, derive};
 use swirl_functions::types::custom::SYSOUT_TARGET;
 use swirl_model::ids::InstanceId;
@@ -17,7 +18,6 @@ use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, InstanceQueries, InstanceRecords};
 use swirl_service::{Deployed, Refused, Service, StartRequest, Started};
-use swirl_spec::render::{self, Colour};
 use swirl_spec::resource::FileResources;
 
 use super::validate::{Read, human};
@@ -127,7 +127,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 fn read_event(file: &Path) -> anyhow::Result<CloudEvent> {
-    let text = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+    let text = swirl_documents::files::read(file, swirl_documents::files::BYTES_MAX)
         .with_context(|| format!("{} cannot be read", file.display()))?;
     serde_json::from_slice(&text)
         .with_context(|| format!("{} doesn't contain a CloudEvent in JSON", file.display()))
@@ -269,7 +269,7 @@ pub(super) fn load(
     file: &Path,
     colour: bool,
 ) -> anyhow::Result<Result<Loaded, String>> {
-    let document = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+    let document = swirl_documents::files::read(file, swirl_documents::files::BYTES_MAX)
         .with_context(|| format!("{} cannot be read", file.display()))?;
     let folder = file.parent().unwrap_or(Path::new(""));
     let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use serde_json::json;
 use swirl_authoring::schema::schema;
+use swirl_documents::suggest::did_you_mean;
 use swirl_spec::edition::Edition;
-use swirl_spec::suggest::did_you_mean;
 
 use crate::terminal::{Output, Terminal};
 use crate::text::table;

@@ -53,8 +53,11 @@ pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
     if file == "-" {
         std::io::stdin().lock().read_to_end(&mut text)?;
     } else {
-        text = swirl_spec::files::read(std::path::Path::new(file), swirl_spec::files::BYTES_MAX)
-            .with_context(|| format!("{file} cannot be read"))?;
+        text = swirl_documents::files::read(
+            std::path::Path::new(file),
+            swirl_documents::files::BYTES_MAX,
+        )
+        .with_context(|| format!("{file} cannot be read"))?;
     }
     Ok(text)
 }

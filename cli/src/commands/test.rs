@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use serde_json::json;
-use swirl_scenario::coverage::{Coverage, Covering, ItemKind, html, lcov};
+use swirl_coverage::{Coverage, Covering, ItemKind, html, lcov};
 use swirl_scenario::histories::Recounting;
 use swirl_scenario::report::{Outcome, Tally, Unreadable, Verdict, details};
 use swirl_scenario::run::VirtualRunner;

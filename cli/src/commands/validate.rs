@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use swirl_authoring::{lint, sonataflow};
 use swirl_deployment::fetch;
 use swirl_deployment::{GivenOr, Loader, Locations, Missing, RESOURCE_BYTES_MAX};
+use swirl_documents::codes;
+use swirl_documents::diagnostic::{Code, Diagnostic, Severity};
+use swirl_documents::render::{self, Colour, SarifFile};
 use swirl_embedded::SystemClock;
 use swirl_functions::types::{Checks, Settings as FunctionSettings};
 use swirl_ports::Clock;
 use swirl_scenario::discover;
-use swirl_spec::codes;
-use swirl_spec::diagnostic::{Code, Diagnostic, Severity};
-use swirl_spec::render::{self, Colour, SarifFile};
 use swirl_spec::resource::FileResources;
 use swirl_spec::{Options, Reading};
 
@@ -98,7 +98,7 @@ impl Read {
         given: &[(String, String)],
         may_lack: bool,
     ) -> anyhow::Result<Read> {
-        let document = swirl_spec::files::read(file, swirl_spec::files::BYTES_MAX)
+        let document = swirl_documents::files::read(file, swirl_documents::files::BYTES_MAX)
             .with_context(|| format!("{} cannot be read", file.display()))?;
         let folder = file.parent().unwrap_or(Path::new(""));
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();

@@ -192,7 +192,7 @@ impl Folder {
         before: Option<&Again>,
     ) -> (Option<DefinitionId>, Option<Again>) {
         let name = file.display().to_string();
-        let document = match swirl_spec::files::read_text(file) {
+        let document = match swirl_documents::files::read_text(file) {
             Ok(document) => document,
             Err(error) => {
                 tracing::error!("{name} cannot be read: {error}");

@@ -1,13 +1,13 @@
 //! Definitions in the form in which they are deployed: with calls of the test's connector instead of their functions.
 
 use serde_json::{Value, json};
+use swirl_documents::source::{self, Limits};
 use swirl_model::workflow::{FunctionKind, Workflow};
 use swirl_scenario::RunError;
 use swirl_scenario::file::{Scenario, WorkflowSource};
 use swirl_scenario::is_sysout;
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::FUNCTIONS_URI;
-use swirl_spec::source::{self, Limits};
 
 use super::mock::CONNECTOR;
 use super::tasks::unanswerable;
@@ -24,7 +24,7 @@ pub fn plain(scenario: &Scenario, source: &WorkflowSource) -> Result<Document, R
     // A file is sent unchanged, because mistakes in it might be lost if it were read and written again.
     let text = match source {
         WorkflowSource::Inline(_) => value(source)?.to_string(),
-        WorkflowSource::Path(path) => swirl_spec::files::read_text(path)
+        WorkflowSource::Path(path) => swirl_documents::files::read_text(path)
             .map_err(|error| RunError::Unreadable(format!("{}: {error}", path.display())))?,
     };
     Ok(Document {
@@ -122,7 +122,7 @@ fn value(source: &WorkflowSource) -> Result<Value, RunError> {
         WorkflowSource::Path(path) => {
             let unreadable =
                 |reason: String| RunError::Unreadable(format!("{}: {reason}", path.display()));
-            let bytes = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
+            let bytes = swirl_documents::files::read(path, swirl_documents::files::BYTES_MAX)
                 .map_err(|error| unreadable(error.to_string()))?;
             let node = source::parse(&bytes, &Limits::default())
                 .map_err(|error| unreadable(error.to_string()))?;

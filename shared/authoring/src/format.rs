@@ -8,8 +8,8 @@ mod json;
 mod same;
 mod yaml;
 
-use swirl_spec::diagnostic::Diagnostic;
-use swirl_spec::source::{self, Limits, Node};
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::source::{self, Limits, Node};
 
 /// The preferred maximum length of a line, in characters.
 pub const WIDTH: usize = 120;

@@ -13,10 +13,10 @@ mod retries;
 mod unused;
 mod waits;
 
+use swirl_documents::diagnostic::Place;
+use swirl_documents::source::Node;
+use swirl_documents::suggest;
 use swirl_model::workflow::Workflow;
-use swirl_spec::diagnostic::Place;
-use swirl_spec::source::Node;
-use swirl_spec::suggest;
 
 use places::Places;
 

@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use swirl_documents::source::{self, Limits};
 use swirl_presentation::{Format, Trail, render, render_with};
 use swirl_spec::edition::{self, Edition};
 use swirl_spec::resource::Resources;
-use swirl_spec::source::{self, Limits};
 
 use crate::format;
 use analysis::Analysis;

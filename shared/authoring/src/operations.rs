@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use serde_json::{Value, json};
+use swirl_documents::source::{Limits, Node, parse};
 use swirl_spec::edition::Edition;
-use swirl_spec::source::{Limits, Node, parse};
 
 use crate::templates::{Error, Files, check_id};
 

@@ -6,11 +6,11 @@
 
 use std::collections::BTreeSet;
 
-use swirl_spec::codes;
-use swirl_spec::diagnostic::Diagnostic;
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::source::{self, Limits, Node};
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::{MapResources, classpath, plain_name};
-use swirl_spec::source::{self, Limits, Node};
 use swirl_spec::{Options, Reading};
 
 /// How often a document is read again after it was rewritten. One form may hide another.

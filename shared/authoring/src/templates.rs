@@ -147,8 +147,8 @@ pub(crate) fn check_id(id: &str, edition: Edition) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use swirl_documents::source::{Limits, parse};
     use swirl_spec::resource::MapResources;
-    use swirl_spec::source::{Limits, parse};
     use swirl_spec::{Options, read};
 
     fn findings(files: &Files) -> Vec<String> {

@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use swirl_authoring::lsp::{Session, Source};
+use swirl_documents::source::{Limits, Node, parse};
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::{MapResources, Resources};
-use swirl_spec::source::{Limits, Node, parse};
 use swirl_spec::{Options, read_node};
 
 const URI: &str = "file:///w.sw.json";

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use swirl_authoring::format::{Error, format};
-use swirl_spec::source::{Limits, parse};
+use swirl_documents::source::{Limits, parse};
 
 /// All YAML and JSON files below a folder of the repository.
 fn files(folder: &str) -> Vec<PathBuf> {

@@ -7,12 +7,13 @@ mod suite;
 use std::collections::BTreeMap;
 
 use swirl_authoring::schema::schema;
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Severity;
+use swirl_documents::source::{Limits, parse};
 use swirl_expr::{JsonSchema, Limits as SchemaLimits};
-use swirl_spec::diagnostic::Severity;
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::MapResources;
-use swirl_spec::source::{Limits, parse};
-use swirl_spec::{Options, Reading, codes, read_node};
+use swirl_spec::{Options, Reading, read_node};
 
 /// Each document lacks a property that is required because of a word or another property, or has two that exclude each
 /// other.

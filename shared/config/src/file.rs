@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value as Json;
-use swirl_spec::source::{self, Limits};
-use swirl_spec::suggest;
+use swirl_documents::source::{self, Limits};
+use swirl_documents::suggest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 

@@ -31,7 +31,7 @@ pub use reference::{default_file, reference};
 pub use secret::{Endpoint, Secret};
 pub use setting::{Process, Setting};
 pub use show::{json, problems, text};
-pub use swirl_spec::files;
+pub use swirl_documents::files;
 pub use table::{find, settings};
 pub use types::{
     Auth, AuthMode, Breaker, Config, Coordinator, Events, Http, Lifecycle, Log, LogFormat, Nats,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use swirl_spec::{files, suggest};
+use swirl_documents::{files, suggest};
 
 use super::build::build;
 use super::entry::Entry;

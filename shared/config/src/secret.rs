@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use swirl_spec::files;
+use swirl_documents::files;
 use url::Url;
 
 /// The largest file that contains one secret, in bytes.

@@ -1,12 +1,12 @@
 //! Compares a definition's functions and calls with the documents that describe them. Problems become findings with a
 //! location in the definition.
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::{Diagnostic, Place, Severity};
+use swirl_documents::source::Node;
 use swirl_functions::types::{self, Checks};
 use swirl_functions::{Part, Problem, Site};
 use swirl_model::workflow::Workflow;
-use swirl_spec::codes;
-use swirl_spec::diagnostic::{Diagnostic, Place, Severity};
-use swirl_spec::source::Node;
 
 use crate::fetch::Missing;
 
@@ -191,7 +191,7 @@ impl<'a> Locations<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use swirl_spec::source::{self, Limits};
+    use swirl_documents::source::{self, Limits};
 
     const DOCUMENT: &str = "\
 id: w

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
+use swirl_documents::source::{self, Limits};
 use swirl_spec::resource::{FUNCTIONS_BESIDE, MapResources, ResourceError, Resources};
-use swirl_spec::source::{self, Limits};
 
 /// The reason why a file of functions cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +31,7 @@ pub enum FunctionsError {
 /// [`FunctionsError`]
 pub fn functions_file(file: &Path, uri: &str) -> Result<(String, String), FunctionsError> {
     let path = file.display().to_string();
-    let content = match swirl_spec::files::read_text(file) {
+    let content = match swirl_documents::files::read_text(file) {
         Ok(content) => content,
         Err(error) => return Err(FunctionsError::Unreadable { path, error }),
     };

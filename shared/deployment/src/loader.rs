@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::source::Node;
 use swirl_functions::http::{Http, HttpConfig, HttpError};
 use swirl_functions::resources::{Fetcher, Hosts, HttpOptions, HttpResources, Wanted};
 use swirl_functions::secrets::Chain;
@@ -12,9 +14,7 @@ use swirl_model::workflow::Workflow;
 use swirl_ports::{Clock, DefinitionRecord, Secrets};
 use swirl_runtime::Lower;
 use swirl_service::Deployment;
-use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::resource::{FileResources, MapResources};
-use swirl_spec::source::Node;
 use swirl_spec::{Options, Reading};
 
 use crate::fetch::{self, Missing};

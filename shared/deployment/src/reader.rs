@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::source::{self, Limits};
 use swirl_functions::resources::Wanted;
 use swirl_functions::{CompiledFunctions, Problem};
 use swirl_model::ids::DefinitionId;
 use swirl_service::Deployment;
-use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::resource::FileResources;
-use swirl_spec::source::{self, Limits};
 
 use crate::findings::Locations;
 use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
@@ -218,7 +218,7 @@ fn is_equivalent(old: &str, new: &str) -> bool {
 
 /// Findings as objects. `name` is the document's name.
 fn rows(name: &str, findings: &[Diagnostic]) -> Vec<Value> {
-    let text = swirl_spec::render::json(name, findings);
+    let text = swirl_documents::render::json(name, findings);
     let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
     match rows["diagnostics"].take() {
         Value::Array(rows) => rows,

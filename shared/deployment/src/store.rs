@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use swirl_documents::codes;
 use swirl_engine::{Definition, Problem};
 use swirl_functions::resources::Waiting;
 use swirl_model::ids::DefinitionId;
 use swirl_ports::{DefinitionRecord, InstanceQueries};
 use swirl_service::{Deployed, Deployment, Error, Service, instances_of};
-use swirl_spec::codes;
 use tokio::sync::Mutex;
 
 use crate::reader::{ReadDocument, Reader, Source};

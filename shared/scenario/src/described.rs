@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use swirl_deployment::{Locations, fetch};
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Diagnostic;
 use swirl_engine::Definition;
 use swirl_functions::types::{self, Checks, Settings};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
-use swirl_spec::diagnostic::Diagnostic;
-use swirl_spec::{Reading, codes};
+use swirl_spec::Reading;
 
 use super::file::{Scenario, WorkflowSource};
 use super::observed::RefusedDocument;

@@ -1,9 +1,9 @@
 //! The expectations about a run, and deviations from them.
 
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::render::{self, Colour};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::{Data, WorkflowError};
-use swirl_spec::diagnostic::Diagnostic;
-use swirl_spec::render::{self, Colour};
 
 mod call;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::time::Timestamp;
-use swirl_spec::source::Node;
 
 use super::answer::Answer;
 use super::expect::Expect;
@@ -149,12 +149,10 @@ impl Scenario {
     /// # Errors
     /// The file cannot be read, or is not a valid scenario.
     pub fn load(path: &Path) -> Result<Scenario, FileError> {
-        let content =
-            swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX).map_err(|source| {
-                FileError::Io {
-                    path: path.to_owned(),
-                    source,
-                }
+        let content = swirl_documents::files::read(path, swirl_documents::files::BYTES_MAX)
+            .map_err(|source| FileError::Io {
+                path: path.to_owned(),
+                source,
             })?;
         Scenario::parse(&content, path)
     }

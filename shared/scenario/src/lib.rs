@@ -4,9 +4,8 @@
 //! report it. This crate doesn't know how a workflow runs.
 
 pub mod answer;
-pub mod coverage;
 mod described;
-mod differ;
+pub mod differ;
 pub mod discover;
 pub mod expect;
 pub mod file;
@@ -15,11 +14,9 @@ pub mod junit;
 #[cfg(test)]
 mod kit;
 pub mod migrate;
-mod mock;
+pub mod mock;
 pub mod observed;
 mod parse;
-pub mod record;
-pub mod replay;
 pub mod report;
 pub mod requests;
 mod resources;
@@ -33,6 +30,7 @@ pub use file::{FileError, Scenario};
 pub use mock::is_sysout;
 pub use observed::{Observed, ObservedCall, ObservedInstance};
 pub use requests::makes_requests;
+pub use rows::millis;
 
 /// Runs scenarios, in virtual time or against a cluster.
 pub trait Runner: Sync {

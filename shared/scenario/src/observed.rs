@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use swirl_documents::diagnostic::Diagnostic;
 use swirl_model::event::HistoryEntry;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data, WorkflowError};
-use swirl_spec::diagnostic::Diagnostic;
 
 /// Everything that happened in a run.
 #[derive(Debug, Clone, Default)]
@@ -34,8 +34,9 @@ pub struct RefusedDocument {
 impl RefusedDocument {
     /// Keeps the file's text, so that locations can be shown in it.
     pub fn new(file: String, findings: Vec<Diagnostic>) -> RefusedDocument {
-        let text = swirl_spec::files::read(Path::new(&file), swirl_spec::files::BYTES_MAX)
-            .unwrap_or_default();
+        let text =
+            swirl_documents::files::read(Path::new(&file), swirl_documents::files::BYTES_MAX)
+                .unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         RefusedDocument {
             text: text.trim_start_matches('\u{feff}').to_owned(),

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use swirl_documents::source::Limits;
 use swirl_spec::resource::{
     DEFAULT_CATALOG, FileResources, MapResources, ResourceError, Resources,
 };
-use swirl_spec::source::Limits;
 
 /// Documents that the scenario contains, by URI, otherwise files relative to the file that refers to them.
 pub struct ScenarioResources {

@@ -138,7 +138,7 @@ fn attribute_fits(name: &str, wanted: &Data, event: &CloudEvent) -> bool {
 }
 
 /// Virtual milliseconds as an ISO 8601 duration.
-pub(crate) fn millis(ms: i64) -> String {
+pub fn millis(ms: i64) -> String {
     let sign = if ms < 0 { "-" } else { "" };
     format!(
         "{sign}{}",

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use swirl_documents::diagnostic::{Diagnostic, Place};
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::DefinitionId;
@@ -11,7 +12,6 @@ use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Clock, InstanceQueries, InstanceRecords, Summary};
 use swirl_service::{Action, Deployed, Deployment, StartRequest};
-use swirl_spec::diagnostic::{Diagnostic, Place};
 use swirl_spec::{Options, Reading};
 use swirl_world::{Act, Which, World};
 
@@ -141,10 +141,13 @@ pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError>
     for source in &scenario.workflows {
         let (name, reading) = match source {
             WorkflowSource::Path(path) => {
-                let document = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
-                    .map_err(|error| {
-                        RunError::Unreadable(format!("{}: cannot be read: {error}", path.display()))
-                    })?;
+                let document = swirl_documents::files::read(
+                    path,
+                    swirl_documents::files::BYTES_MAX,
+                )
+                .map_err(|error| {
+                    RunError::Unreadable(format!("{}: cannot be read: {error}", path.display()))
+                })?;
                 let resources = ScenarioResources::new(&scenario.resources, path);
                 let reading = swirl_spec::read(&document, &resources, &options);
                 (path.display().to_string(), reading)
@@ -161,7 +164,7 @@ pub fn read_all(scenario: &Scenario) -> Result<Vec<(String, Reading)>, RunError>
 }
 
 /// The documents with findings, and their texts so that locations can be shown.
-pub(crate) fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
+pub fn refused_documents(readings: Vec<(String, Reading)>) -> Vec<RefusedDocument> {
     let mut documents: Vec<RefusedDocument> = Vec::new();
     for (file, reading) in readings {
         let findings = reading.diagnostics.into_vec();
@@ -205,7 +208,7 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
     let answers = |name: &str| known.contains(name) || (requests && is_for_requests(name));
     let unknown = mocks.filter(|name| !answers(name));
     let described = unknown.map(|name| {
-        let hint = match swirl_spec::suggest::did_you_mean(name, known.iter().copied()) {
+        let hint = match swirl_documents::suggest::did_you_mean(name, known.iter().copied()) {
             Some(best) => format!("; did you mean '{best}'?"),
             None => String::new(),
         };
@@ -247,7 +250,11 @@ fn deploy(
                         line: 1,
                         column: 1,
                     };
-                    Diagnostic::error(swirl_spec::codes::BAD_EXPRESSION, place, problem.message)
+                    Diagnostic::error(
+                        swirl_documents::codes::BAD_EXPRESSION,
+                        place,
+                        problem.message,
+                    )
                 });
                 return Ok(Err(RefusedDocument {
                     file,

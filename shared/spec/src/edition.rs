@@ -10,9 +10,10 @@ mod tests;
 
 use std::fmt;
 
+use swirl_documents::source::{Node, NodeKind};
+
 use self::facts::{Facts, Part};
 use self::signs::SIGNS;
-use crate::source::{Node, NodeKind};
 
 /// An edition of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use swirl_model::time::Timestamp;
 
-use crate::source::Limits;
+use swirl_documents::source::Limits;
 
 /// The context of a deployment that isn't part of the document.
 #[derive(Debug, Clone, Default)]

@@ -1,17 +1,17 @@
 //! Reads documents of any edition to the canonical workflow.
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::{Diagnostic, Diagnostics};
+use swirl_documents::source::{self, Node};
+use swirl_documents::suggest;
 use swirl_model::workflow::{ActionKind, AuthId, Workflow};
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
-use crate::codes;
-use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::edition::{self, Detected, Edition};
 use crate::editions;
 use crate::options::Options;
 use crate::resource::Resources;
-use crate::source::{self, Node};
-use crate::suggest;
 
 /// The result of reading a document.
 #[derive(Debug)]
@@ -113,7 +113,13 @@ fn read_detected(
             let mut root = root.clone();
             ctx.leave_out_absent(&mut root);
             ctx.read_flags(&mut root);
-            (entry.read)(&mut ctx, &root);
+            if entry.rules.is_empty() {
+                (entry.read)(&mut ctx, &root);
+            } else {
+                let mut rewritten = root.clone();
+                ctx.rewrite(&mut rewritten, entry.rules);
+                (entry.read)(&mut ctx, &rewritten);
+            }
             ctx.own_metadata(&root);
         }
         None => not_supported(&mut ctx, root),
@@ -269,7 +275,7 @@ fn of_kubernetes(root: &Node) -> Option<Reading> {
     Some(refused(None, error.with_hint(hint)))
 }
 
-fn relative(root: &Node, node: &Node) -> crate::diagnostic::Place {
+fn relative(root: &Node, node: &Node) -> swirl_documents::diagnostic::Place {
     let mut place = node.place();
     if let Some(rest) = place.pointer.strip_prefix(root.pointer()) {
         place.pointer = rest.to_owned();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::files;
+use swirl_documents::files;
 
 /// The URI of functions that are provided at deployment, for documents that refer to functions only by name.
 pub const FUNCTIONS_URI: &str = "swirl:functions";
@@ -129,7 +129,7 @@ impl Resources for MapResources {
         let found = self.documents.get_key_value(uri).or_else(same);
         found.map(|(_, document)| document.clone()).ok_or_else(|| {
             let known = self.documents.keys().map(String::as_str);
-            let suggestion = crate::suggest::did_you_mean(uri, known).map(str::to_owned);
+            let suggestion = swirl_documents::suggest::did_you_mean(uri, known).map(str::to_owned);
             ResourceError::NotFound {
                 uri: uri.to_owned(),
                 suggestion,

@@ -6,7 +6,7 @@ use swirl_model::workflow::Language;
 
 use crate::build::context;
 use crate::build::elsewhere;
-use crate::build::rewrite::Rule;
+use crate::build::rule::Rule;
 use crate::edition::{self, Edition};
 use crate::editions;
 use crate::template::Delimiters;
@@ -89,7 +89,11 @@ pub fn words() -> Vec<&'static str> {
     for entry in editions::EDITIONS {
         all.extend(entry.rules.iter().flat_map(Rule::words));
     }
-    all.extend(editions::v0_8::states::KINDS.iter().map(|kind| kind.word));
+    all.extend(
+        crate::build::parts::states::KINDS
+            .iter()
+            .map(|kind| kind.word),
+    );
     let elsewhere = elsewhere::WORDS.iter();
     all.extend(elsewhere.flat_map(|(other, known, _)| [*other, *known]));
     all.into_iter().collect()

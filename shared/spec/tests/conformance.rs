@@ -6,11 +6,11 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
+use swirl_documents::diagnostic::Severity;
+use swirl_documents::source::{self, Limits, Node};
 use swirl_spec::Options;
-use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader::{self, Reading};
 use swirl_spec::resource::MapResources;
-use swirl_spec::source::{self, Limits, Node};
 
 fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)

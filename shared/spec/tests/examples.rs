@@ -4,11 +4,11 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
+use swirl_documents::diagnostic::Diagnostics;
+use swirl_documents::source::{self, Limits};
 use swirl_spec::Options;
-use swirl_spec::diagnostic::Diagnostics;
 use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
-use swirl_spec::source::{self, Limits};
 
 const EXAMPLES: [(&str, &str); 3] = [
     (

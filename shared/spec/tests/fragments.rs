@@ -11,11 +11,11 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use swirl_documents::diagnostic::Severity;
+use swirl_documents::source::{self, Limits};
 use swirl_spec::Options;
-use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
-use swirl_spec::source::{self, Limits};
 
 /// The expected findings about outlines: something that they need is elsewhere or missing.
 const ELSEWHERE: [&str; 9] = [

@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use swirl_documents::diagnostic::Severity;
 use swirl_spec::Options;
-use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader;
 use swirl_spec::resource::MapResources;
 

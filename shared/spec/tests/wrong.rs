@@ -11,10 +11,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Severity;
 use swirl_model::time::Timestamp;
 use swirl_spec::Options;
-use swirl_spec::codes;
-use swirl_spec::diagnostic::Severity;
 use swirl_spec::reader::{self, Reading};
 use swirl_spec::resource::MapResources;
 

@@ -533,7 +533,7 @@ mod tests {
     }
 
     fn is_finding(code: &str) -> bool {
-        let mut table = swirl_spec::codes::TABLE.iter();
+        let mut table = swirl_documents::codes::TABLE.iter();
         table.any(|entry| entry.code.as_str() == code)
     }
 

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde_json::json;
+use swirl_migrate::{Assume, Target, yaml};
 use swirl_scenario::migrate::{MigrateError, MigratedScenario, migrate};
 use swirl_scenario::report::details;
 use swirl_scenario::run::VirtualRunner;
 use swirl_scenario::{Observed, Runner, Scenario};
-use swirl_spec::migrate::{Assume, Target, yaml};
 
 use super::{Args, To, refusal};
 use crate::terminal::{Output, Terminal};

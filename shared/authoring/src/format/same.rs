@@ -1,6 +1,6 @@
 //! Compares the meaning of two documents.
 
-use swirl_spec::source::{Node, NodeKind};
+use swirl_documents::source::{Node, NodeKind};
 
 /// The pointer to the first value that differs: in its type, in its notation (`1.0` is not `1` where it is a version),
 /// or in the order of its keys.
@@ -21,7 +21,7 @@ pub fn difference<'n>(one: &'n Node, other: &'n Node) -> Option<&'n str> {
         }
         NodeKind::Object => {
             let (ones, others) = (one.members()?, other.members()?);
-            let keys = |members: &'n [swirl_spec::source::Member]| {
+            let keys = |members: &'n [swirl_documents::source::Member]| {
                 members.iter().map(|member| member.key())
             };
             if !keys(ones).eq(keys(others)) {
@@ -37,7 +37,7 @@ pub fn difference<'n>(one: &'n Node, other: &'n Node) -> Option<&'n str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use swirl_spec::source::{Limits, parse};
+    use swirl_documents::source::{Limits, parse};
 
     #[test]
     fn differences() {

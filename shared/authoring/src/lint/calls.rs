@@ -3,8 +3,8 @@
 //! Each call carries an idempotency key, because it is repeated after a crash. That helps only if the service checks
 //! the key, which its OpenAPI document indicates with a header parameter of that name.
 
+use swirl_documents::source::{Limits, Node, parse};
 use swirl_model::workflow::{ActionKind, FunctionKind};
-use swirl_spec::source::{Limits, Node, parse};
 
 use super::{REPEATED_CALL, Subject, places};
 

@@ -1,9 +1,9 @@
 //! Conditions with a constant result, and conditions that make later ones superfluous.
 
+use swirl_documents::source::Node;
 use swirl_expr::{Env, Program};
 use swirl_model::Data;
 use swirl_model::workflow::{ExprId, Language, Next, State, StateKind, Test};
-use swirl_spec::source::Node;
 
 use super::{CONSTANT_CONDITION, Subject};
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use swirl_spec::source::Node;
+use swirl_documents::source::Node;
 
 /// The states of the document, by name. Editions call the list `states` or `tasks`.
 pub struct Places<'n> {

@@ -1,6 +1,6 @@
 //! Retry policies without a delay: a service that is down would get all attempts within a second.
 
-use swirl_spec::source::Node;
+use swirl_documents::source::Node;
 
 use super::{RETRY_WITHOUT_DELAY, Subject};
 

@@ -1,5 +1,5 @@
+use swirl_documents::source::{Limits, parse};
 use swirl_spec::resource::MapResources;
-use swirl_spec::source::{Limits, parse};
 use swirl_spec::{Options, read_node};
 
 use super::*;

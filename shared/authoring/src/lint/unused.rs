@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use swirl_spec::source::Node;
+use swirl_documents::source::Node;
 
 use super::places::texts;
 use super::{Subject, UNUSED_DEFINITION};

@@ -146,38 +146,20 @@ fn bounded_flows(workflow: &Workflow) -> HashSet<FlowId> {
 
 /// The actions of a state, and whether an enclosing construct limits the time of each.
 pub fn actions(workflow: &Workflow, state: &State) -> Vec<(ActionId, bool)> {
-    let mut lists: Vec<(ListId, bool)> = Vec::new();
-    match &state.kind {
-        StateKind::Callback(callback) => lists.push((callback.actions, false)),
-        StateKind::Event(event) => {
-            lists.extend(event.entries.iter().map(|entry| (entry.actions, false)))
-        }
-        StateKind::Listen(listen) => lists.extend(listen.source.map(|list| (list, false))),
-        StateKind::Operation(list) => lists.push((*list, false)),
+    let lists: Vec<(ListId, bool)> = match &state.kind {
         StateKind::Parallel(parallel) => {
-            for branch in &parallel.branches {
-                if let Body::Actions(list) = branch.body {
-                    lists.push((list, branch.timeout.is_some()));
-                }
-            }
+            let branches = parallel.branches.iter();
+            let lists = branches.filter_map(|branch| match branch.body {
+                Body::Actions(list) => Some((list, branch.timeout.is_some())),
+                Body::Flow(_) => None,
+            });
+            lists.collect()
         }
-        StateKind::Foreach(foreach) => {
-            if let Body::Actions(list) = foreach.body {
-                lists.push((list, false));
-            }
+        kind => {
+            let lists = kind.action_lists().into_iter();
+            lists.map(|list| (list, false)).collect()
         }
-        StateKind::Do(_)
-        | StateKind::Emit(_)
-        | StateKind::For(_)
-        | StateKind::Function(_)
-        | StateKind::Inject(_)
-        | StateKind::Raise(_)
-        | StateKind::Set(_)
-        | StateKind::Sleep(_)
-        | StateKind::Switch(_)
-        | StateKind::SwitchEvents(_)
-        | StateKind::Try(_) => {}
-    }
+    };
     let of_list = |(list, bounded): (ListId, bool)| {
         let actions = workflow[list].actions.iter();
         actions.map(move |action| (*action, bounded))

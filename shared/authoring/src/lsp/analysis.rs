@@ -1,11 +1,11 @@
 //! Reads a document and applies the lint rules to it.
 
 use serde_json::{Value, json};
+use swirl_documents::codes;
+use swirl_documents::diagnostic::{Diagnostic, Part, Place, Severity};
+use swirl_documents::source::{self, Limits};
 use swirl_model::workflow::Workflow;
-use swirl_spec::codes;
-use swirl_spec::diagnostic::{Diagnostic, Part, Place, Severity};
 use swirl_spec::resource::Resources;
-use swirl_spec::source::{self, Limits};
 use swirl_spec::{Options, read_node};
 
 use super::scalar::Scalar;

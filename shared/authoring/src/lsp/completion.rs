@@ -5,12 +5,13 @@
 //! in each edition. The reader gets only the path to the cursor, so a long document costs no more than a short one.
 
 use serde_json::{Value, json};
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::source::Node;
 use swirl_model::Data;
-use swirl_spec::diagnostic::Diagnostic;
 use swirl_spec::edition::{self, Edition};
 use swirl_spec::resource::{MapResources, Resources};
-use swirl_spec::source::Node;
-use swirl_spec::{Options, Reading, codes, read_as, vocabulary};
+use swirl_spec::{Options, Reading, read_as, vocabulary};
 
 use super::declared::{has_tasks, names_of};
 use super::expressions::key_and_value;

@@ -1,6 +1,6 @@
 //! The names of a document, with states or with tasks.
 
-use swirl_spec::source::Node;
+use swirl_documents::source::Node;
 
 use super::names::Names;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
+use swirl_documents::source::Node;
 use swirl_model::workflow::Language;
 use swirl_spec::edition::Edition;
-use swirl_spec::source::Node;
 use swirl_spec::template::Delimiters;
 use swirl_spec::vocabulary;
 
@@ -521,7 +521,7 @@ mod tests {
             "specVersion: '{edition}'\nsecrets: [KEY]\nconstants: {{limit: 1}}\nfunctions:\n- {{name: e, type: expression, operation: .a}}\nstates:\n- {{name: A, type: foreach, iterationParam: order}}\nx:\n{line}\n"
         );
         let (before, after) = document.split_once('\u{a6}').unwrap();
-        let root = swirl_spec::source::read(document.as_bytes(), &Default::default()).root;
+        let root = swirl_documents::source::read(document.as_bytes(), &Default::default()).root;
         let root = root.unwrap();
         let sight = VisibleVars::of(&root, Some(edition));
         let text = Text::new(format!("{before}{after}"));

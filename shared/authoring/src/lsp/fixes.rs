@@ -1,7 +1,7 @@
 //! Quick fixes: the hints of findings as edits.
 
 use serde_json::{Value, json};
-use swirl_spec::codes;
+use swirl_documents::codes;
 
 use super::analysis::Finding;
 use super::names::{NameKind, Names};

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use swirl_spec::source::{Member, Node};
+use swirl_documents::source::{Member, Node};
 
 use super::names::{NameKind, referred};
 use super::shape::{Shape, Step, addition, path, result};
@@ -394,7 +394,7 @@ states:
 ";
 
     fn seen(line: &str, keys: &[&str]) -> String {
-        let root = swirl_spec::source::read(TEXT.as_bytes(), &Default::default()).root;
+        let root = swirl_documents::source::read(TEXT.as_bytes(), &Default::default()).root;
         let flow = Flow::of(&root.unwrap());
         let at = TEXT.lines().position(|one| one.contains(line)).unwrap() + 1;
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
@@ -428,7 +428,7 @@ states:
             "end kept"
         );
         assert_eq!(seen("start:", &["start"]), "-");
-        let root = swirl_spec::source::read(TEXT.as_bytes(), &Default::default()).root;
+        let root = swirl_documents::source::read(TEXT.as_bytes(), &Default::default()).root;
         let flow = Flow::of(&root.unwrap());
         let item = flow.item("line", (11, 3), &flow.input(None)).unwrap();
         assert_eq!(item.keys().collect::<Vec<_>>(), ["price"]);
@@ -443,7 +443,7 @@ states:
             "states: [{name: A}, {name: A, stateDataFilter: 7, actions: {a: [1]}}, 5]\nstart: {}",
             "dataInputSchema: []\nconstants: 7",
         ] {
-            let root = swirl_spec::source::read(text.as_bytes(), &Default::default()).root;
+            let root = swirl_documents::source::read(text.as_bytes(), &Default::default()).root;
             let flow = Flow::of(&root.unwrap());
             flow.seen((1, 12), &["condition".to_owned()], &Shape::default());
         }

@@ -1,7 +1,7 @@
 //! What the OpenAPI documents of functions offer: their operations, and the arguments of calls.
 
+use swirl_documents::source::Node;
 use swirl_spec::resource::Resources;
-use swirl_spec::source::Node;
 
 use crate::operations::{Operation, operations as operations_of};
 

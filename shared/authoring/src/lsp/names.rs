@@ -3,7 +3,7 @@
 mod tasks;
 
 use serde_json::{Value, json};
-use swirl_spec::source::{Member, Node};
+use swirl_documents::source::{Member, Node};
 
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};

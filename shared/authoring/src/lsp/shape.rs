@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use swirl_spec::source::Node;
+use swirl_documents::source::Node;
 
 /// The maximum depth of keys.
 const DEPTH_MAX: usize = 12;

@@ -1,6 +1,6 @@
 //! Reads a document that is being written: text that can't be parsed is left out, and what is open is closed.
 
-use swirl_spec::source::{self, Limits, Node};
+use swirl_documents::source::{self, Limits, Node};
 
 /// The number of lines that are left out at most.
 const LINES_MAX: usize = 6;

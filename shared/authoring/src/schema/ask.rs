@@ -5,10 +5,11 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use serde_json::{Value, json};
-use swirl_spec::diagnostic::{Diagnostic, Severity};
+use swirl_documents::codes;
+use swirl_documents::diagnostic::{Diagnostic, Severity};
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::MapResources;
-use swirl_spec::{Options, codes, read_as, vocabulary};
+use swirl_spec::{Options, read_as, vocabulary};
 
 /// Unlike any word of the language, so that no finding suggests another word for it.
 pub(super) const STAND_IN: &str = "zzqqxxkkww";

@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::{Value, json};
-use swirl_spec::codes;
+use swirl_documents::codes;
 
 use super::ask::{Place, Reader, STAND_IN, with_names};
 use super::known::{Known, Pair, Property, Required};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use swirl_spec::codes;
+use swirl_documents::codes;
 
 use super::ask::{Place, Reader, STAND_IN};
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use swirl_spec::source::{Limits, Node, parse};
+use swirl_documents::source::{Limits, Node, parse};
 
 /// Its path, its tree, and the names of the functions that its scenario mocks.
 pub type Document = (String, Node, HashSet<String>);

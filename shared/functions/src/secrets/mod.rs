@@ -95,7 +95,7 @@ fn collect(names: &[String], look_up: impl Fn(&str) -> Option<Data>) -> Data {
 
 /// Reads a small file. Errors contain nothing of its content.
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    swirl_spec::files::read(path, FILE_BYTES_MAX as usize).map_err(|error| error.to_string())
+    swirl_documents::files::read(path, FILE_BYTES_MAX as usize).map_err(|error| error.to_string())
 }
 
 /// Reads a file that contains one secret: its text without the line end that editors add.

@@ -296,8 +296,8 @@ fn several_instances() {
 #[test]
 fn refusals() {
     let finding = Diagnostic::new(
-        swirl_spec::diagnostic::Severity::Error,
-        swirl_spec::codes::UNKNOWN_PROPERTY,
+        swirl_documents::diagnostic::Severity::Error,
+        swirl_documents::codes::UNKNOWN_PROPERTY,
         "/states/0/foo",
         2,
         7,

@@ -124,8 +124,8 @@ fn unindented(lines: &[&str]) -> String {
 }
 
 pub fn yaml(text: &str) -> Data {
-    let limits = swirl_spec::source::Limits::default();
-    let tree = swirl_spec::source::parse(text.as_bytes(), &limits);
+    let limits = swirl_documents::source::Limits::default();
+    let tree = swirl_documents::source::parse(text.as_bytes(), &limits);
     tree.map(|node| node.to_data()).unwrap_or_default()
 }
 

@@ -10,13 +10,13 @@ mod tests;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use swirl_documents::source::{self, Limits, Node};
+use swirl_migrate::{
+    Assume, Format, Migrated, Obstacle, Target, migrate_to_tasks, refused, task_names,
+};
 use swirl_model::Data;
 use swirl_model::workflow::Workflow;
 use swirl_spec::edition::Edition;
-use swirl_spec::migrate::{
-    Assume, Format, Migrated, Obstacle, Target, migrate_to_tasks, refused, task_names,
-};
-use swirl_spec::source::{self, Limits, Node};
 
 use self::moving::{Moving, items};
 use crate::file::{FileError, Scenario, WorkflowSource};
@@ -150,7 +150,7 @@ fn source_of(source: &WorkflowSource) -> Result<(Node, Option<PathBuf>), Migrate
             let unreadable = |why: String| {
                 MigrateError::Run(RunError::Unreadable(format!("{}: {why}", path.display())))
             };
-            let text = swirl_spec::files::read(path, swirl_spec::files::BYTES_MAX)
+            let text = swirl_documents::files::read(path, swirl_documents::files::BYTES_MAX)
                 .map_err(|error| unreadable(error.to_string()))?;
             let node = source::parse(&text, &Limits::default())
                 .map_err(|_| unreadable("cannot be read".to_owned()))?;
@@ -194,7 +194,7 @@ impl MigratedScenario {
     /// # Errors
     /// It isn't a valid scenario.
     pub fn scenario(&self, path: &Path) -> Result<Scenario, FileError> {
-        let text = swirl_spec::migrate::yaml(&self.content);
+        let text = swirl_migrate::yaml(&self.content);
         let mut scenario = Scenario::parse(text.as_bytes(), path)?;
         let nodes = self.documents.iter();
         scenario.workflows = nodes

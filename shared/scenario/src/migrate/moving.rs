@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use swirl_migrate::{COMMUNICATION, own_type_of, task_version};
 use swirl_model::Data;
 use swirl_model::error::OWN_TYPES;
 use swirl_model::workflow::{FunctionKind, StateKind, Workflow};
-use swirl_spec::migrate::{COMMUNICATION, own_type_of, task_version};
 
 pub(super) fn items(data: &Data) -> impl Iterator<Item = Data> {
     let items: Vec<Data> = data

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use swirl_spec::migrate::{Assume, Target};
+use swirl_migrate::{Assume, Target};
 
 use super::{MigrateError, migrate};
 use crate::run::VirtualRunner;

@@ -1,7 +1,7 @@
 //! The key `expect`.
 
+use swirl_documents::source::Node;
 use swirl_model::Data;
-use swirl_spec::source::Node;
 
 use super::parts::any_status;
 use super::reader::Reader;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::time::Timestamp;
-use swirl_spec::source::Node;
 
 use super::reader::Reader;
 use crate::answer::{Answer, Exit, Failure, Reply, Respond, Return};

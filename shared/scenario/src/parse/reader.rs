@@ -1,9 +1,9 @@
 //! Reads plain values, and records their problems.
 
+use swirl_documents::source::Node;
+use swirl_documents::suggest;
 use swirl_model::Data;
 use swirl_model::time::{IsoDuration, Timestamp};
-use swirl_spec::source::Node;
-use swirl_spec::suggest;
 
 use crate::file::Problem;
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::source::{self, Limits, Node};
 use swirl_model::Data;
 use swirl_model::time::{IsoDuration, Timestamp};
-use swirl_spec::codes;
-use swirl_spec::diagnostic::Diagnostic;
-use swirl_spec::source::{self, Limits, Node};
 
 use super::reader::Reader;
 use super::{expected, parts};

@@ -5,8 +5,9 @@
 //! Where null is a value (in `data`, `arguments`, `metadata`, ...) nothing changes. Neither do required properties, or
 //! ones that no edition knows: the readers report those.
 
+use swirl_documents::source::Node;
+
 use super::ctx::Ctx;
-use crate::source::Node;
 
 /// Properties that are optional in some edition, in alphabetical order.
 const OPTIONAL: [&str; 115] = [
@@ -239,10 +240,10 @@ impl Ctx<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::Severity;
     use crate::options::Options;
     use crate::reader::{Reading, read};
     use crate::resource::MapResources;
+    use swirl_documents::diagnostic::Severity;
 
     fn of(text: &str) -> Reading {
         read(

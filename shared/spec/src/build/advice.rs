@@ -1,6 +1,7 @@
 //! Hints for values of a wrong type, if the value shows what its author meant.
 
-use crate::source::{Node, NodeKind};
+use swirl_documents::source::{Node, NodeKind};
+
 use crate::time;
 
 /// The number of characters of a value that a hint repeats.

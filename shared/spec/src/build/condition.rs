@@ -1,10 +1,10 @@
 //! Conditions: expressions that must return true or false.
 
+use swirl_documents::codes;
 use swirl_model::workflow::{ExprId, Language};
 
 use super::ctx::{Ctx, Obj};
 use super::expression::VisibleVars;
-use crate::codes;
 
 impl Ctx<'_> {
     /// As [`Ctx::opt_expression`]. An assignment is reported, because it returns the data, which is neither true nor

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_expr::{Env, Program};
 use swirl_model::Data;
 use swirl_model::workflow::{EventId, ExprId, StateId, StateKind, Template, TextPart, Workflow};
@@ -10,8 +12,6 @@ use swirl_model::workflow::{EventId, ExprId, StateId, StateKind, Template, TextP
 use super::ctx::Ctx;
 use super::expression::VisibleVars;
 use super::location::Location;
-use crate::codes;
-use crate::source::Node;
 
 impl Ctx<'_> {
     /// Replaces expressions with values in the events that the starting state waits for.
@@ -136,7 +136,7 @@ fn constant_of(workflow: &Workflow, id: ExprId) -> Option<Data> {
 
 #[cfg(test)]
 mod tests {
-    use crate::editions::v0_8::testing::{findings, workflow};
+    use crate::build::parts::testing::{findings, workflow};
 
     fn body(value: &str) -> String {
         format!(

@@ -6,6 +6,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use swirl_documents::diagnostic::Diagnostics;
+use swirl_documents::source::Node;
+use swirl_documents::suggest;
 use swirl_model::workflow::{
     AuthId, EventId, FlowId, FunctionId, Language, Period, Retry, StateId, Workflow,
 };
@@ -14,13 +17,10 @@ use super::dialect::Dialect;
 use super::location::Location;
 use super::names::{FunctionEntry, Names, Problems, Table};
 use super::pool::Pool;
-use super::rewrite::Rule;
+use super::rule::Rule;
 use super::written::Written;
-use crate::diagnostic::Diagnostics;
 use crate::options::Options;
 use crate::resource::Resources;
-use crate::source::Node;
-use crate::suggest;
 
 /// A transition from one state to another.
 pub(crate) struct Edge {

@@ -1,9 +1,9 @@
 //! How values are read where editions differ.
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ActionHandler, ActionKind, FunctionKind, Handler, Language, Repeat};
 
 use super::ctx::{Ctx, Obj};
-use crate::source::Node;
 use crate::template::Delimiters;
 
 /// Plain data. Readers use it, and never check the edition.

@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ErrorId, ErrorSet};
 
 use super::ctx::Ctx;
-use crate::codes;
-use crate::source::Node;
 
 impl Ctx<'_> {
     /// `*` means all errors that no other handler names, whether they are defined or not.

@@ -3,8 +3,9 @@
 //! The specifications of the JSONPath editions show `$.data.results` next to paths that begin in the payload. The event
 //! itself decides: the payload is tried first.
 
+use swirl_documents::source::Node;
+
 use super::ctx::Ctx;
-use crate::source::Node;
 
 /// `data`, and the context attributes that every CloudEvent may have.
 const PARTS: [&str; 9] = [

@@ -7,6 +7,9 @@ mod foreign;
 
 use std::sync::Arc;
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Part;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId};
 
 use super::check::{Checked, check_expression};
@@ -15,9 +18,6 @@ use super::ctx::{Ctx, Obj, and, did_you_mean};
 use super::location::Location;
 use super::pool::Key;
 use super::references::CANDIDATES_MAX;
-use crate::codes;
-use crate::diagnostic::Part;
-use crate::source::Node;
 use crate::template::{self, Delimiters, Piece};
 
 /// The values that an expression sees at its location.

@@ -1,12 +1,14 @@
 //! Reports findings, including those that many readers need.
 
+use swirl_documents::codes::{self, Code};
+use swirl_documents::diagnostic::{Diagnostic, Part, Place, Severity};
+use swirl_documents::source::{Member, Node};
+use swirl_documents::suggest;
+
 use super::advice;
 use super::ctx::{Ctx, Obj, and, words};
 use super::location::Location;
-use crate::codes::{self, Code};
-use crate::diagnostic::{Diagnostic, Part, Place, Severity};
-use crate::source::{Member, Node};
-use crate::{suggest, vocabulary};
+use crate::vocabulary;
 
 impl Ctx<'_> {
     pub fn location(&self, node: &Node) -> Location {

@@ -1,10 +1,11 @@
 //! Booleans of states that are written as texts (`end: "true"`). Several readers decide by them before they read them,
 //! such as the checks of compensation, so they are replaced first (docs/language.md#decision-105).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
 use super::advice;
 use super::ctx::Ctx;
-use crate::codes;
-use crate::source::Node;
 
 const FLAGS: [&str; 3] = ["end", "start", "usedForCompensation"];
 

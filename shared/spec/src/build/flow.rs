@@ -6,12 +6,12 @@
 
 use std::collections::HashMap;
 
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{Flow, FlowId, State, StateId, StateKind, Workflow};
 
 use super::ctx::{Ctx, FlowScope, StateHead};
 use super::location::Location;
-use crate::source::Node;
 
 impl Ctx<'_> {
     /// Begins a flow. The first one is the workflow's own.

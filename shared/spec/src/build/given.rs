@@ -3,14 +3,14 @@
 //! Functions that are provided at deployment are a resource: a list of functions as in edition 0.8 (or an object with
 //! `functions` and `auth`). So they are stored with the definition that uses them.
 
+use swirl_documents::codes;
+use swirl_documents::source::{self, Node};
 use swirl_model::workflow::{FunctionId, FunctionKind, Language};
 
 use super::ctx::{Ctx, Given, words};
 use super::dialect::Dialect;
-use crate::codes;
-use crate::editions::v0_8::{format_of, is_operation_of};
+use super::parts::{format_of, is_operation_of};
 use crate::resource::{FUNCTIONS_BESIDE, FUNCTIONS_URIS};
-use crate::source::{self, Node};
 
 /// The runtime's types that the early editions may name.
 const TYPES: [(&str, FunctionKind); 6] = [

@@ -3,11 +3,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use swirl_documents::codes;
 use swirl_model::workflow::StateId;
 
 use super::ctx::{Ctx, Edge, StateHead};
 use super::location::Location;
-use crate::codes;
 
 impl Ctx<'_> {
     /// Checks the current flow, after its states have been read.
@@ -232,7 +232,7 @@ impl Ctx<'_> {
 
 #[cfg(test)]
 mod tests {
-    use crate::editions::v0_8::testing::findings;
+    use crate::build::parts::testing::findings;
 
     fn of(states: &[&str]) -> String {
         let states: String = states

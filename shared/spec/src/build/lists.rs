@@ -1,9 +1,10 @@
 //! Properties that contain either their content or the URI of a document with the content
 //! (docs/language.md#decision-62).
 
-use crate::codes;
+use swirl_documents::codes;
+use swirl_documents::source::{self, Node};
+
 use crate::resource::{ResourceError, decode};
-use crate::source::{self, Node};
 
 use super::ctx::{Ctx, did_you_mean};
 

@@ -1,6 +1,6 @@
 //! Locations for findings.
 
-use crate::diagnostic::Place;
+use swirl_documents::diagnostic::Place;
 
 /// A location in the document, kept for findings that are made later.
 #[derive(Debug, Clone, Default)]

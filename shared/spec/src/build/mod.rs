@@ -2,8 +2,9 @@
 //! the pool of expressions, templates, the checks of the graph, schemas, timeouts, retries, correlation.
 //!
 //! Nothing here belongs to a single edition. Where editions read a value differently, they set the [`dialect`] in
-//! [`ctx::Ctx`]. The methods of `Ctx` can be called from every edition's folder. Only the edition that the others build
-//! on (0.8) adds methods to it; the other folders have free functions that take `&mut Ctx`.
+//! [`ctx::Ctx`]. The methods of `Ctx` can be called from every edition's folder, and are defined only here; those folders
+//! have free functions that take `&mut Ctx`. The readers of [`parts`] read what is in the form of 0.8, and the functions
+//! in [`earlier`] bring other forms into it.
 
 mod absent;
 pub(crate) mod advice;
@@ -13,6 +14,7 @@ pub(crate) mod context;
 mod correlation;
 pub(crate) mod ctx;
 pub(crate) mod dialect;
+pub(crate) mod earlier;
 pub(crate) mod elsewhere;
 mod errors;
 pub(crate) mod event_parts;
@@ -26,11 +28,14 @@ mod lists;
 pub(crate) mod location;
 pub(crate) mod names;
 mod own;
+pub(crate) mod params;
+pub(crate) mod parts;
 mod periods;
 mod pool;
 pub(crate) mod references;
 pub(crate) mod retry;
-pub(crate) mod rewrite;
+mod rewrite;
+pub(crate) mod rule;
 mod schema;
 pub(crate) mod schema_files;
 mod search;

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{AuthId, ErrorId, EventId, FunctionId, FunctionKind, Throw};
 
 use super::location::Location;
-use crate::source::Node;
 
 /// Declarations of one kind, in the order of the document.
 #[derive(Debug)]

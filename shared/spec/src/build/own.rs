@@ -1,6 +1,8 @@
 //! `metadata.swirl`: the part of the metadata that this runtime reads. Every edition leaves metadata to its users.
 //! Search attributes are in [`super::search`].
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::instance::{EndStatus, Retention};
 use swirl_model::time::Timestamp;
@@ -8,8 +10,6 @@ use swirl_model::workflow::Recording;
 
 use super::ctx::Ctx;
 use super::values::OWN;
-use crate::codes;
-use crate::source::Node;
 
 /// The members of `metadata.swirl`.
 const SEARCH: &str = "search";
@@ -111,7 +111,7 @@ mod tests {
     use swirl_model::instance::Retention;
     use swirl_model::workflow::Recording;
 
-    use crate::editions::v0_8::testing::{STATES, findings, workflow};
+    use crate::build::parts::testing::{STATES, findings, workflow};
 
     const DAY: u64 = 24 * 3_600_000;
 

@@ -1,14 +1,26 @@
 //! Durations, and the timeouts that consist of one.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::Period;
 
 use super::ctx::{Ctx, Obj};
 use super::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 use crate::time;
 
 impl Ctx<'_> {
+    /// The text of an interval, with durations as they are meant (docs/language.md#decision-105).
+    pub fn interval_text(&mut self, node: &Node, what: &str) -> Option<String> {
+        let text = self.constant_text(node, what)?;
+        let text = text.trim();
+        let Some(meant) = time::interval::misplaced(text) else {
+            return Some(text.to_owned());
+        };
+        let message = format!("{what} is '{text}': days and weeks come before the 'T'");
+        self.loose(node, message, format!("write '{meant}'"));
+        Some(meant)
+    }
+
     pub fn duration(&mut self, node: &Node, what: &str) -> Option<Period> {
         let text = match node.as_str() {
             Some(text) if self.dialect.parts.period_expressions && text.contains("${") => {

@@ -1,12 +1,12 @@
 //! References to declarations, by their names.
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Part;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{AuthId, ErrorId, EventId, StateId};
 
 use super::ctx::{Ctx, did_you_mean};
 use super::location::Location;
-use crate::codes;
-use crate::diagnostic::Part;
-use crate::source::Node;
 
 /// The purpose of a reference to an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

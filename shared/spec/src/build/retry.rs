@@ -1,13 +1,13 @@
 //! Retry definitions, and which of them applies to an action (section "Retry Definition", docs/language.md#decision-20,
 //! #decision-21, #decision-22 and #decision-23).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ErrorSet, Jitter, Retry, RetryErrors, RetryRule};
 
 use super::ctx::{Ctx, Obj};
 use super::expression::whole;
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &[
     "name",
@@ -233,7 +233,7 @@ fn number(node: &Node) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::editions::v0_8::testing::{STATES, findings, in_actions, workflow};
+    use crate::build::parts::testing::{STATES, findings, in_actions, workflow};
 
     #[test]
     fn ranges() {

@@ -1,12 +1,12 @@
 //! `dataInputSchema` and `dataOutputSchema`.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::Schema;
 
 use super::ctx::{Ctx, Obj};
 use super::findings::is_fetched;
-use crate::codes;
-use crate::source::Node;
 
 impl Ctx<'_> {
     pub fn schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {

@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 
 use super::ctx::Ctx;
-use crate::codes;
 use crate::resource::decode;
-use crate::source::Node;
 
 /// The maximum number of documents that a schema may refer to, directly or indirectly.
 const DOCUMENTS_MAX: usize = 50;
@@ -229,7 +229,7 @@ pub(crate) fn joined(base: Option<&str>, address: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::joined;
-    use crate::editions::v0_8::testing::{STATES, read_with, show};
+    use crate::build::parts::testing::{STATES, read_with, show};
 
     #[test]
     fn references_are_relative_to_their_document() {

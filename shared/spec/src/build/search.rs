@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::attribute::{ATTRIBUTES_MAX, AttributeKind};
 use swirl_model::workflow::{ExprId, SearchAttribute};
 
 use super::ctx::{Ctx, Obj};
 use super::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 /// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 64;
@@ -101,8 +101,8 @@ mod tests {
 
     use swirl_model::workflow::Language;
 
+    use crate::build::parts::testing::{STATES, findings, show, workflow};
     use crate::edition::Edition;
-    use crate::editions::v0_8::testing::{STATES, findings, show, workflow};
     use crate::options::Options;
     use crate::reader::read_as;
     use crate::resource::MapResources;

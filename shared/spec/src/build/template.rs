@@ -1,12 +1,12 @@
 //! Values that contain expressions, and values that don't (docs/language.md#decision-13 and #decision-64).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{Template, TextPart};
 
 use super::ctx::Ctx;
 use super::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 use crate::template::{self, Piece};
 
 impl Ctx<'_> {
@@ -149,7 +149,7 @@ fn literal(template: Template) -> Option<Data> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::editions::v0_8::testing::{in_actions, workflow};
+    use crate::build::parts::testing::{in_actions, workflow};
     use swirl_model::workflow::{ActionKind, Call, ExprId};
 
     /// The arguments of a call, with their expressions as text.

@@ -1,10 +1,10 @@
 //! Timeouts are pushed down from the workflow to states, branches, actions and waits (section "Workflow Timeouts").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ContinuedTimeout, Period, WorkflowTimeout};
 
 use super::ctx::{Ctx, Obj, Timeouts};
-use crate::codes;
-use crate::source::Node;
 
 const ALL: &[&str] = &[
     "workflowExecTimeout",
@@ -140,7 +140,7 @@ impl Ctx<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::editions::v0_8::testing::workflow;
+    use crate::build::parts::testing::workflow;
     use swirl_model::workflow::{Body, StateKind};
 
     fn seconds(duration: Option<Period>) -> u64 {

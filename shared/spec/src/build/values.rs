@@ -1,13 +1,14 @@
 //! Plain values: texts, names, words, numbers, lists, objects and their properties.
 
+use swirl_documents::codes;
+use swirl_documents::source::{Member, Node};
 use swirl_model::Data;
 use swirl_model::workflow::FunctionKind;
 
 use super::advice;
 use super::ctx::{Ctx, Obj, and, did_you_mean, words};
 use super::elsewhere;
-use crate::source::{Member, Node};
-use crate::{codes, graphql, time};
+use crate::graphql;
 
 /// The member of the workflow's metadata that the runtime reads.
 pub(super) const OWN: &str = "swirl";
@@ -228,18 +229,6 @@ impl Ctx<'_> {
             self.error(node, codes::UNKNOWN_VALUE, message, hint);
         }
         known
-    }
-
-    /// The text of an interval, with durations as they are meant (docs/language.md#decision-105).
-    pub fn interval_text(&mut self, node: &Node, what: &str) -> Option<String> {
-        let text = self.constant_text(node, what)?;
-        let text = text.trim();
-        let Some(meant) = time::interval::misplaced(text) else {
-            return Some(text.to_owned());
-        };
-        let message = format!("{what} is '{text}': days and weeks come before the 'T'");
-        self.loose(node, message, format!("write '{meant}'"));
-        Some(meant)
     }
 
     /// Accepts a form whose meaning is clear, with a warning (docs/language.md#decision-96).

@@ -4,7 +4,7 @@
 //! document's edition ([`super::dialect::Dialect::own_names`]). If the author called a state `rest`, it keeps that name
 //! in findings.
 
-use crate::source::Node;
+use swirl_documents::source::Node;
 
 /// Internal names of the reader that occur as texts in the document.
 #[derive(Debug, Default)]

@@ -1,6 +1,6 @@
 //! The parts of a document by kind. Each edition has its own names for their lists.
 
-use crate::source::Node;
+use swirl_documents::source::Node;
 
 /// The part of a document in which a sign is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

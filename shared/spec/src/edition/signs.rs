@@ -1,8 +1,9 @@
 //! Signs that occur only in documents of certain editions.
 
+use swirl_documents::source::Node;
+
 use super::facts::{Facts, Part};
 use super::{Edition, Edition::*};
-use crate::source::Node;
 
 /// A sign: a property, possibly with a certain value.
 pub(super) struct Sign {

@@ -1,5 +1,6 @@
+use swirl_documents::source::{Limits, parse};
+
 use super::*;
-use crate::source::{Limits, parse};
 
 fn edition(text: &str) -> String {
     let root = parse(text.as_bytes(), &Limits::default()).unwrap();

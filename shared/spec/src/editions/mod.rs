@@ -7,22 +7,23 @@ mod v0_1_release;
 mod v0_5;
 mod v0_6;
 mod v0_7;
-pub(crate) mod v0_8;
+mod v0_8;
 mod v0_9;
 pub(crate) mod v1_0;
 
+use swirl_documents::source::Node;
+
 use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
-use crate::build::rewrite::Rule;
+use crate::build::rule::Rule;
 use crate::edition::Edition;
-use crate::source::Node;
 
 /// A row of the table of editions.
 pub(crate) struct Entry {
     pub edition: Edition,
     pub dialect: Dialect,
-    /// Reads a document into the context, and reports findings there. There is a workflow only if none of them is an
-    /// error.
+    /// Reads a document, after its rules were applied, into the context, and reports findings there. There is a workflow
+    /// only if none of them is an error.
     pub read: fn(&mut Ctx<'_>, &Node),
     /// The properties of the definition itself, with the names that the reader compares.
     pub properties: fn() -> Vec<&'static str>,
@@ -70,14 +71,14 @@ pub(crate) const EDITIONS: &[Entry] = &[
     Entry {
         edition: Edition::V0_6,
         dialect: v0_6::DIALECT,
-        read: v0_6::read,
+        read: v0_8::read,
         properties: v0_8::properties,
         rules: v0_6::RULES,
     },
     Entry {
         edition: Edition::V0_7,
         dialect: v0_7::DIALECT,
-        read: v0_7::read,
+        read: v0_8::read,
         properties: v0_8::properties,
         rules: v0_7::RULES,
     },

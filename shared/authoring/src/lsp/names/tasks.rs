@@ -1,6 +1,6 @@
 //! The names in a document of DSL 1.0: tasks, each known in its own list, and what `use` defines.
 
-use swirl_spec::source::Node;
+use swirl_documents::source::Node;
 
 use super::{Block, NameKind, Names, Occurrence, before};
 

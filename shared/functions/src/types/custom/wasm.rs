@@ -74,8 +74,9 @@ impl Program {
             );
             return Err(wrong(&reason));
         }
-        let bytes = swirl_spec::files::read(Path::new(path), swirl_spec::files::BYTES_MAX)
-            .map_err(|error| wrong(&error))?;
+        let bytes =
+            swirl_documents::files::read(Path::new(path), swirl_documents::files::BYTES_MAX)
+                .map_err(|error| wrong(&error))?;
         let mut config = Config::default();
         config
             .consume_fuel(true)

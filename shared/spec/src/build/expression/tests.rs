@@ -1,8 +1,8 @@
+use swirl_documents::codes;
 use swirl_model::workflow::Language;
 
 use super::other_language;
-use crate::codes;
-use crate::editions::v0_8::testing::{findings, in_actions, of_actions, workflow};
+use crate::build::parts::testing::{findings, in_actions, of_actions, workflow};
 use crate::options::Options;
 use crate::reader::read;
 use crate::resource::MapResources;

@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Action, ActionId, ActionKind, ActionList, Call, FunctionKind, Language, ListId, Template,
 };
@@ -11,8 +13,6 @@ use super::Reader;
 use super::value::is_path;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &[
     "name",

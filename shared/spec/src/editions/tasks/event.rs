@@ -1,13 +1,13 @@
 //! Event definitions (section "Event Definition"). An event may be both consumed and produced.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Correlation, EventDef, EventId};
 
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::names::EventEntry;
 use crate::build::references::EventUse;
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &[
     "name",

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ExprId, Language};
 
 use super::Reader;
 use crate::build::ctx::{Obj, did_you_mean};
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 /// The names of the languages, and the default, in which all examples of the specification are written.
 const LANGUAGES: [(&str, Language); 5] = [

@@ -1,5 +1,6 @@
 //! Data filters (section "Task Information Filtering", docs/language.md#decision-18).
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     ErrorFilter, EventFilter, ExprId, PathId, ResultRule, Under, UnderWhen,
 };
@@ -8,7 +9,6 @@ use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::VisibleVars;
-use crate::source::Node;
 
 /// The name that other texts have for the only filter at its location.
 const FILTER: &str = "filter";

@@ -1,12 +1,12 @@
 //! Flows of states: the workflow's own flow, and those of branches and iterations.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{FlowId, StateId, When};
 
 use super::Reader;
 use super::transition::is_nothing;
 use crate::build::ctx::{Obj, StateHead};
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     /// The states of a branch or iteration. `None` after a finding that makes them unusable.

@@ -1,12 +1,12 @@
 //! Function definitions (section "Function Definition", docs/language.md#decision-103).
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Function, FunctionId};
 
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::given::{Early, EarlyFunction, is_known_type};
 use crate::build::names::FunctionEntry;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &["name", "resource", "operation", "type", "metadata"];
 

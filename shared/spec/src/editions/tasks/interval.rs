@@ -1,13 +1,13 @@
 //! The times at which a starting state may be entered (sections "Start Definition" and "Schedule Definition",
 //! docs/language.md#decision-42 and #decision-100).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::schedule::{Interval, Zone};
 use swirl_model::workflow::{Schedule, When};
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     /// `start` of a state: its window, if it has one. `None` after a finding.

@@ -25,10 +25,10 @@ use std::ops::{Deref, DerefMut};
 
 use variant::{TASKS, Variant};
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::Language;
 
 use crate::build::ctx::Ctx;
-use crate::source::Node;
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     read_as(ctx, &TASKS, root);

@@ -1,6 +1,8 @@
 //! A state's reactions to errors: `retry` and `onError` (section "Workflow Error Handling",
 //! docs/language.md#decision-20, #decision-21 and #decision-22).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     ErrorDef, ErrorId, ErrorSet, Handler, Next, Retry, StateRetryRule, Then,
 };
@@ -8,8 +10,6 @@ use swirl_model::workflow::{
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::expression::whole;
-use crate::codes;
-use crate::source::Node;
 use crate::time::interval;
 
 impl Reader<'_, '_> {

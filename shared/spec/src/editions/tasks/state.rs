@@ -1,13 +1,13 @@
 //! States: the parts that all kinds share (section "Task Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::error::names;
 use swirl_model::workflow::{Schema, State};
 
 use super::Reader;
 use super::states::{self, StateReader};
 use crate::build::ctx::{Obj, did_you_mean, words};
-use crate::codes;
-use crate::source::Node;
 
 /// Properties that every state may have. Each kind adds its own.
 const COMMON: [&str; 8] = [

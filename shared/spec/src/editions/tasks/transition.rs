@@ -1,12 +1,12 @@
 //! Transitions with their conditions and events, and ends (sections "Transition Definition", "End Definition",
 //! "ProduceEvent Definition", docs/language.md#decision-37 and #decision-45).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{End, Next, Produce, Transition};
 
 use super::Reader;
 use crate::build::ctx::{Edge, Obj};
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     /// `transition` or `end` of a state.

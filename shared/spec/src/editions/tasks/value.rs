@@ -1,13 +1,13 @@
 //! Values: properties by their name in this text or another one, and data that contains paths.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::Template;
 
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     /// A property by its name here, or by a name that other texts have for it.

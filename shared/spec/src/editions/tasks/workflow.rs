@@ -1,11 +1,11 @@
 //! The workflow definition itself (section "Workflow Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 pub(super) const PROPERTIES: &[&str] = &[
     "id",

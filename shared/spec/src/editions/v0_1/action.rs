@@ -1,5 +1,6 @@
 //! Actions (section "Action Definition").
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Action, ActionId, ActionKind, ActionList, Call, Function, FunctionId, FunctionKind, Language,
     ListId, PathId, ResultRule, Template,
@@ -9,7 +10,6 @@ use super::Reader;
 use super::filter::{self, Place};
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
-use crate::source::Node;
 
 const PROPERTIES: [&str; 4] = ["function", "timeout", "retry", "name"];
 

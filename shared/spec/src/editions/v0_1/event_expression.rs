@@ -4,12 +4,12 @@
 //! A name may contain spaces, with or without quotes: a text that is exactly a trigger's name is read as that name.
 //! Documents also contain `name eq 'NAME'` and `trigger.equals('NAME')`, which mean the same as the name.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{EventId, Wait};
 
 use super::Reader;
 use crate::build::ctx::did_you_mean;
-use crate::codes;
-use crate::source::Node;
 
 /// The maximum nesting of parentheses and `not`.
 const DEPTH_MAX: usize = 64;

@@ -3,13 +3,13 @@
 //! The drafts mention three paths but have no schema for them. In documents they are in an object `filter`, or next to
 //! the other properties, in each of the spellings that were in use.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ExprId, PathId};
 
 use super::Reader;
 use crate::build::ctx::{Obj, words};
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 const INPUT: [&str; 3] = ["inputPath", "InputPath", "input-path"];
 const RESULT: [&str; 3] = ["resultPath", "ResultPath", "result-path"];

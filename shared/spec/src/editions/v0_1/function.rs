@@ -1,12 +1,12 @@
 //! Functions, which are defined where they are called (section "Function Definition", docs/language.md#decision-103).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Function, FunctionId, FunctionKind, Template};
 
 use super::Reader;
 use crate::build::expression::VisibleVars;
 use crate::build::given::{Early, EarlyFunction};
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &["name", "type", "parameters"];
 

@@ -31,8 +31,9 @@ use swirl_model::workflow::FunctionId;
 
 pub(super) use draft::{Draft, EARLY, NOVEMBER};
 
+use swirl_documents::source::Node;
+
 use crate::build::ctx::Ctx;
-use crate::source::Node;
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     read_as(ctx, root, &NOVEMBER);

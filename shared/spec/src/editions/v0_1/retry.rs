@@ -2,13 +2,13 @@
 //! state when no retries are left (section "Retry Definition", docs/language.md#decision-20, #decision-22 and
 //! #decision-55).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ActionHandler, ErrorSet, Next, Retry, Then};
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 use crate::time::interval;
 
 const PROPERTIES: &[&str] = &["match", "retry-interval", "max-retry", "next-state"];

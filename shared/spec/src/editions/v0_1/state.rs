@@ -1,5 +1,7 @@
 //! States: the parts that all kinds share, and their transitions.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Action, ActionKind, ActionList, End, FunctionKind, ListId, Next, State, Transition,
 };
@@ -8,8 +10,6 @@ use super::Reader;
 use super::filter::{self, Filter};
 use super::states::{self, StateReader};
 use crate::build::ctx::{Edge, Obj};
-use crate::codes;
-use crate::source::Node;
 
 const COMMON: [&str; 4] = ["name", "type", "start", "end"];
 
@@ -181,6 +181,7 @@ impl Reader<'_, '_> {
 /// `next-state`. An empty one counts as absent.
 pub(super) fn next_state<'n>(obj: Obj<'n>) -> Option<&'n Node> {
     let node = obj.get("next-state")?;
-    let says_nothing = node.as_str() == Some("") || node.kind() == crate::source::NodeKind::Null;
+    let says_nothing =
+        node.as_str() == Some("") || node.kind() == swirl_documents::source::NodeKind::Null;
     Some(node).filter(|_| !says_nothing)
 }

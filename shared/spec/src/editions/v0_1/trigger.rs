@@ -1,13 +1,13 @@
 //! Trigger definitions (section "Trigger Definition", docs/language.md#decision-40 and #decision-55).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{Correlation, EventDef, EventId};
 
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::names::EventEntry;
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &["name", "source", "type", "correlation-token"];
 

@@ -1,11 +1,11 @@
 //! Plain values: lengths of time, booleans, words, and properties that only one of the drafts has.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::time::IsoDuration;
 
 use super::Reader;
 use crate::build::ctx::{Obj, words};
-use crate::codes;
-use crate::source::Node;
 
 /// The seconds in a million years: more than anyone waits, and far from any overflow.
 const SECONDS_MAX: u64 = 31_556_952_000_000;

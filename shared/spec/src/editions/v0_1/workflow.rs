@@ -1,13 +1,13 @@
 //! The top level, and the states of a flow (sections "Workflow Definition", "State Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+use swirl_documents::suggest;
 use swirl_model::Data;
 use swirl_model::workflow::{FlowId, StateId, Version};
 
 use super::Reader;
 use crate::build::ctx::{Obj, StateHead};
-use crate::codes;
-use crate::source::Node;
-use crate::suggest;
 
 /// Names of the edition in later editions. They were read when the edition was recognised.
 pub(super) const EDITION: [&str; 2] = ["specVersion", "schemaVersion"];

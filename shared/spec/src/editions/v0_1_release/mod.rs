@@ -3,10 +3,11 @@
 //! The tasks draft developed from it within weeks. So `tasks` reads both, and has a table of the differences
 //! (docs/language.md#decision-100).
 
+use swirl_documents::source::Node;
+
 use super::tasks;
 use super::tasks::variant::RELEASE;
 use crate::build::ctx::Ctx;
-use crate::source::Node;
 
 pub(super) fn properties() -> Vec<&'static str> {
     tasks::properties_of(&RELEASE)

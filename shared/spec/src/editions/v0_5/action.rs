@@ -3,16 +3,16 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Action, ActionId, ActionKind, ListId, OnParentEnd, ResultRule, Subflow,
 };
 
 use super::filter;
 use crate::build::ctx::{Ctx, Obj};
+use crate::build::earlier::older::as_there;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::editions::v0_8::older::as_there;
-use crate::source::Node;
 
 const INVOKES: [&str; 2] = ["functionRef", "eventRef"];
 

@@ -3,12 +3,12 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Handler, HandlerRetry, Retry, Then};
 
 use super::next;
 use crate::build::ctx::{Ctx, Obj};
-use crate::codes;
-use crate::source::Node;
 
 pub(super) fn handlers(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Vec<Handler> {
     let Some(node) = obj.get("onErrors") else {

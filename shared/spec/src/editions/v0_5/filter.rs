@@ -1,13 +1,13 @@
 //! Data filters: JSONPath expressions. The value of a plain member path is stored under the member's name
 //! (docs/language.md#decision-18).
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under, UnderWhen};
 
 use crate::build::ctx::{Ctx, Obj};
+use crate::build::earlier::older::as_there;
 use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::VisibleVars;
-use crate::editions::v0_8::older::as_there;
-use crate::source::Node;
 
 /// `stateDataFilter`: input and output.
 pub(super) fn state(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> (Option<ExprId>, Option<ExprId>) {

@@ -7,18 +7,16 @@ mod action;
 mod error;
 mod filter;
 mod next;
-pub(super) mod rules;
-pub(super) mod shapes;
+mod rules;
 mod start;
 mod state;
 mod states;
 mod workflow;
 
 pub(super) use rules::RULES;
+pub(super) use workflow::read;
 
-use crate::build::ctx::Ctx;
 use crate::build::dialect::Dialect;
-use crate::source::Node;
 
 /// With the words of this edition for rewritten parts.
 pub(super) const DIALECT: Dialect = Dialect {
@@ -28,10 +26,4 @@ pub(super) const DIALECT: Dialect = Dialect {
 
 pub(super) fn properties() -> Vec<&'static str> {
     workflow::PROPERTIES.to_vec()
-}
-
-pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
-    let mut root = root.clone();
-    ctx.rewrite(&mut root, rules::RULES);
-    workflow::read(ctx, &root);
 }

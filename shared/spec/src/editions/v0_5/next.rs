@@ -1,12 +1,12 @@
 //! Transitions with their conditions, and ends by kind (sections "Transition Definition", "End Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{End, Next, Transition};
 
 use crate::build::ctx::{Ctx, Edge, Obj};
+use crate::build::earlier::older::as_there;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::editions::v0_8::older::as_there;
-use crate::source::Node;
 
 /// `transition` or `end`. `needed`: it is a finding if both are missing.
 pub(super) fn next(ctx: &mut Ctx<'_>, obj: Obj<'_>, what: &str, needed: bool) -> Option<Next> {

@@ -1,11 +1,11 @@
 //! Properties that have other names in 0.8.
 
-use super::shapes;
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
 use crate::build::ctx::Ctx;
-use crate::build::rewrite::Rule;
-use crate::codes;
-use crate::editions::v0_8::older;
-use crate::source::Node;
+use crate::build::earlier::{older, shapes};
+use crate::build::rule::Rule;
 
 /// For names that have another meaning in 0.8 (`increment`), giving both is rejected here.
 pub(super) const OWN_NAMES: &[(&str, &str)] = &[

@@ -1,12 +1,12 @@
 //! Start and schedule definitions (sections "Start Definition", "Schedule Definition", docs/language.md#decision-41,
 //! #decision-42 and #decision-43).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::schedule::{Interval, Zone};
 use swirl_model::workflow::{Schedule, StateId, When};
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::codes;
-use crate::source::Node;
 
 /// `start` of the state with which a workflow begins.
 ///

@@ -1,13 +1,13 @@
 //! Parts that states of all kinds share.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Next, Schema, State, StateId};
 
 use super::states::{self, StateReader};
 use super::{error, filter, next};
 use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
-use crate::codes;
-use crate::editions::v0_8::older::as_there;
-use crate::source::Node;
+use crate::build::earlier::older::as_there;
 
 const COMMON: &[&str] = &[
     "id",

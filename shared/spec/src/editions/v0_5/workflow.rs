@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::StateId;
 
 use super::{start, state};
 use crate::build::ctx::{Ctx, Obj};
-use crate::codes;
-use crate::editions::v0_8::older::as_there;
-use crate::editions::v0_8::states::is_variable;
-use crate::source::Node;
+use crate::build::earlier::older::as_there;
+use crate::build::params::is_variable;
 
 pub(super) const PROPERTIES: &[&str] = &[
     "id",
@@ -34,7 +34,7 @@ pub(super) const PROPERTIES: &[&str] = &[
 /// Properties of other editions.
 const OTHERS: [&str; 4] = ["autoRetries", "constants", "execTimeout", "secrets"];
 
-pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
+pub(in crate::editions) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     if root.members().is_none() {
         ctx.wrong_type(root, "a workflow definition", "an object");
         return;

@@ -3,17 +3,12 @@
 //! States that 0.8 doesn't have become others (a delay state sleeps, a subflow state is an operation state). Timeouts
 //! are where they apply, and errors are described where they are handled.
 
-pub(super) mod errors;
-pub(super) mod snapshots;
-pub(super) mod states;
-
-use super::v0_7::{function_word, name_for_id, start_missing, state_ids, state_word};
-use super::v0_8::loose::{in_action, in_entry, in_state};
-use super::v0_8::older;
-use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
-use crate::build::rewrite::Rule;
-use crate::source::Node;
+use crate::build::earlier::identity::{name_for_id, start_missing, state_ids};
+use crate::build::earlier::loose::{in_action, in_entry, in_state};
+use crate::build::earlier::words::{function_word, state_word};
+use crate::build::earlier::{errors, older, snapshots, states};
+use crate::build::rule::Rule;
 
 /// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
 pub(super) const DIALECT: Dialect = Dialect {
@@ -100,7 +95,3 @@ pub(super) const RULES: &[Rule] = &[
         .with(errors::define)
         .knowing(&["code", "error"]),
 ];
-
-pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
-    super::v0_8::read_rewritten(ctx, root, RULES);
-}

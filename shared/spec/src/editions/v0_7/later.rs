@@ -1,8 +1,9 @@
 //! Additions of 0.8: accepted with a warning in a document whose version key says 0.7 (docs/language.md#decision-96).
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
 use crate::build::ctx::Ctx;
-use crate::codes;
-use crate::source::Node;
 
 pub(super) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
     // It identifies nothing, and 0.8 has dropped it again.

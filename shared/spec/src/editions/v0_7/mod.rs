@@ -3,20 +3,15 @@
 //! It differs only in a few words. Additions of 0.8 and other names of 0.6 are accepted with a warning
 //! (docs/language.md#decision-96).
 
-pub(super) mod identity;
 mod later;
-mod words;
 
-use super::v0_6::snapshots;
-use super::v0_8::loose::{in_action, in_entry, in_state};
-use super::v0_8::older::{self, NAMES, names as names_of_earlier_editions};
-use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
-use crate::build::rewrite::Rule;
-use crate::source::Node;
-
-pub(super) use identity::{name_for_id, start_missing, state_ids};
-pub(super) use words::{function_word, state_word};
+use crate::build::earlier::identity::{name_for_id, start_missing, state_ids};
+use crate::build::earlier::loose::{in_action, in_entry, in_state};
+use crate::build::earlier::older::{self, NAMES, names as names_of_earlier_editions};
+use crate::build::earlier::snapshots;
+use crate::build::earlier::words::{self, function_word, state_word};
+use crate::build::rule::Rule;
 
 /// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
 pub(super) const DIALECT: Dialect = Dialect {
@@ -77,7 +72,3 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/states/*/action").with(later::in_action),
     Rule::at("/**/eventDataFilter").with(later::in_event_filter),
 ];
-
-pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
-    super::v0_8::read_rewritten(ctx, root, RULES);
-}

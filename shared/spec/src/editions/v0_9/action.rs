@@ -1,12 +1,12 @@
 //! Actions that publish an event or wait for one (sections "Publish Definition" and "Subscribe
 //! Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ActionKind, EventAction};
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
-use crate::codes;
-use crate::source::Node;
 
 pub(super) fn invocation(ctx: &mut Ctx<'_>, name: &str, node: &Node) -> Option<ActionKind> {
     match name {

@@ -1,6 +1,8 @@
 //! `errors` of a definition: error definitions, and the handlers and policies that `onErrors` may refer to (sections
 //! "Error Handling Configuration", "Error Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{Problem, Template, Throw};
 
@@ -8,8 +10,6 @@ use super::errors::{define, instance, pointer, status};
 use super::handlers;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::names::{ProblemEntry, Shared};
-use crate::codes;
-use crate::source::Node;
 
 pub(super) fn read(ctx: &mut Ctx<'_>, node: &Node) {
     let had = ctx.inline_or_resource(node, "errors", |ctx, node| {

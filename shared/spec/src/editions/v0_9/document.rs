@@ -1,8 +1,9 @@
 //! Parts of a document that 0.8 has elsewhere or not at all.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
 use crate::build::ctx::Ctx;
-use crate::codes;
-use crate::source::Node;
 
 /// `name` identifies the workflow. An `id` next to it has no effect; an `id` instead of it is accepted.
 pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {

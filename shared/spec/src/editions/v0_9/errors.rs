@@ -1,12 +1,12 @@
 //! References to errors (sections "Error Reference", "Error Throw Definition").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Problem, Throw};
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
 use crate::build::expression::VisibleVars;
 use crate::build::names::ProblemEntry;
-use crate::codes;
-use crate::source::Node;
 
 /// Adds an error to the workflow.
 pub(super) fn define(ctx: &mut Ctx<'_>, name: String, problem: Problem) -> ErrorId {

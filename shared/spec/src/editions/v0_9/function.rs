@@ -1,11 +1,11 @@
 //! Function types of 0.9, and operations that are objects (sections "Using Functions for OpenAPI
 //! Service Invocations" and "Using functions for HTTP Service Invocations").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::FunctionKind;
 
 use crate::build::ctx::{Ctx, Obj, words};
-use crate::codes;
-use crate::source::Node;
 
 /// `openapi` is the `rest` of 0.8. The specification uses both words, so `rest` is accepted.
 pub(super) fn kind(ctx: &mut Ctx<'_>, function: &mut Node) {

@@ -5,13 +5,13 @@
 //! A handler that is defined at the top level is read again at each reference: its transition leads on from there, and
 //! its expressions see the values in scope there.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{ActionHandler, ErrorSet, Handler, HandlerRetry, Retry, Then};
 
 use super::errors::{errors_of, others_ignored, throw};
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
 use crate::build::names::{Problems, Shared, Table};
-use crate::codes;
-use crate::source::Node;
 
 const PARTS: &[&str] = &["refName", "when", "exceptWhen", "retry", "then"];
 const DEFINED: &[&str] = &["name", "when", "exceptWhen", "retry", "then"];

@@ -11,14 +11,13 @@ mod function;
 mod handlers;
 mod names;
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::{FunctionKind, Version};
 
-use super::v0_6::snapshots;
-use super::v0_8::older;
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{ActionReader, Dialect, ErrorReader, FunctionReader, Parts};
-use crate::build::rewrite::Rule;
-use crate::source::Node;
+use crate::build::earlier::{older, snapshots};
+use crate::build::rule::Rule;
 
 pub(super) const DIALECT: Dialect = Dialect {
     own_names: &[("id", "name"), ("rest", "openapi")],
@@ -95,5 +94,5 @@ pub(super) const RULES: &[Rule] = &[
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     ctx.workflow.problems = Some("https://serverlessworkflow.io/spec/errors/");
     ctx.workflow.version = Version::Latest;
-    super::v0_8::read_rewritten(ctx, root, RULES);
+    ctx.read_workflow(root);
 }

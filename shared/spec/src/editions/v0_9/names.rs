@@ -1,10 +1,11 @@
 //! The naming convention: lower case letters, digits and single dashes between them (section "Naming Convention"). A
 //! missing name of an action or a condition is only a warning.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
 use crate::build::ctx::Ctx;
-use crate::codes;
 use crate::edition::is_conventional;
-use crate::source::Node;
 
 pub(super) fn check(ctx: &mut Ctx<'_>, root: &mut Node) {
     own(ctx, root, "a workflow's name");

@@ -1,11 +1,11 @@
 //! Authentications (DSL 1.0, "Authentication").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{AuthDef, AuthId, AuthScheme, Template};
 
 use super::Reader;
 use super::value::DEFINITION;
-use crate::codes;
-use crate::source::Node;
 
 const SCHEMES: [&str; 5] = ["basic", "bearer", "digest", "oauth2", "oidc"];
 

@@ -1,10 +1,10 @@
 //! `call`: the functions that the language defines (DSL 1.0, "Call"). Others: `functions.rs`.
 
+use swirl_documents::source::Node;
 use swirl_model::workflow::StateKind;
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     pub fn call(&mut self, node: &Node, task: Obj<'_>, own_name: &str) -> Option<StateKind> {

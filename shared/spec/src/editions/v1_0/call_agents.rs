@@ -1,5 +1,7 @@
 //! `call: mcp` and `call: a2a` (DSL 1.0, "MCP Call", "A2A Call").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{AuthId, FunctionKind, StateKind, Template};
 
@@ -7,8 +9,6 @@ use super::Reader;
 use super::called::Called;
 use super::value::DEFINITION;
 use crate::build::ctx::{Obj, did_you_mean};
-use crate::codes;
-use crate::source::Node;
 
 const MCP: &[&str] = &[
     "protocolVersion",

@@ -2,6 +2,8 @@
 //!
 //! The function's metadata have `server` (a name), `variables`, `protocol`, and `channel` if it names no operation.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::messages::MESSAGES_MAX;
 use swirl_model::workflow::{
@@ -12,8 +14,6 @@ use super::Reader;
 use super::called::Called;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 const WITH: &[&str] = &[
     "document",

@@ -1,13 +1,13 @@
 //! `call: grpc` (DSL 1.0, "gRPC Call").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{AuthId, AuthScheme, FunctionKind, StateKind};
 
 use super::Reader;
 use super::called::Called;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 /// The port that is called with TLS, and that is called without a port.
 const TLS_PORT: u16 = 443;

@@ -1,5 +1,6 @@
 //! `call: http` and `call: openapi` (DSL 1.0, "HTTP Call", "OpenAPI Call").
 
+use swirl_documents::codes;
 use swirl_model::Data;
 use swirl_model::workflow::{FunctionKind, StateKind, Template};
 
@@ -7,7 +8,6 @@ use super::Reader;
 use super::called::Called;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::codes;
 
 const HTTP: &[&str] = &[
     "method", "endpoint", "headers", "body", "query", "output", "redirect",

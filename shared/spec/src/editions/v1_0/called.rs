@@ -1,5 +1,7 @@
 //! What calls have in common (DSL 1.0, "Call", "Endpoint", "External Resource").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{
     Action, ActionId, ActionKind, ActionList, AuthId, Call, Function, FunctionId, FunctionKind,
@@ -9,8 +11,6 @@ use swirl_model::workflow::{
 use super::Reader;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 /// A call that a task describes.
 pub(super) struct Called {

@@ -1,11 +1,11 @@
 //! Where functions of catalogs are (DSL 1.0, "Catalogs").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::AuthId;
 
 use super::Reader;
-use crate::codes;
 use crate::resource::DEFAULT_CATALOG;
-use crate::source::Node;
 
 /// The host that has the files of repositories on GitHub.
 const RAW: &str = "https://raw.githubusercontent.com";

@@ -1,13 +1,13 @@
 //! Texts that authenticate, and secrets as a whole (DSL 1.0, "Authentication").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::Template;
 
 use super::Reader;
 use super::value::DEFINITION;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     /// A text of a credential.

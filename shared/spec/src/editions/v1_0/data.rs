@@ -1,11 +1,11 @@
 //! Input, output, export and schemas (DSL 1.0, "Data Flow").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Schema, Template};
 
 use super::Reader;
 use crate::build::schema_files::joined;
-use crate::codes;
-use crate::source::Node;
 
 #[derive(Default)]
 pub(super) struct Input {

@@ -1,5 +1,8 @@
 //! The workflow itself (DSL 1.0, "Workflow", "Document", "Evaluate").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+use swirl_documents::suggest;
 use swirl_model::Data;
 use swirl_model::error::OWN_TYPES;
 use swirl_model::workflow::{
@@ -11,9 +14,6 @@ use super::value::{WORKFLOW_INPUT, WORKFLOW_OUTPUT};
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
 use crate::build::location::Location;
-use crate::codes;
-use crate::source::Node;
-use crate::suggest;
 
 pub(super) const PROPERTIES: &[&str] = &[
     "document", "input", "use", "do", "timeout", "output", "schedule", "evaluate",

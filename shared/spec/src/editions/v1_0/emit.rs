@@ -1,5 +1,7 @@
 //! `emit` (DSL 1.0, "Emit", "Event Properties").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Emit, StateKind};
@@ -7,8 +9,6 @@ use swirl_model::workflow::{Emit, StateKind};
 use super::Reader;
 use super::listen::is_attribute;
 use super::value::DEFINITION;
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     /// Reports a literal that can't be the value of this attribute.

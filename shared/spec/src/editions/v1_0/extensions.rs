@@ -1,12 +1,12 @@
 //! `use.extensions` (DSL 1.0, "Extension").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::Extension;
 
 use super::Reader;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &["extend", "when", "before", "after"];
 

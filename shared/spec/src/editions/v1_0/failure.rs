@@ -1,5 +1,7 @@
 //! `try`, `raise` and retry policies (DSL 1.0, "Try", "Catch", "Raise", "Error", "Retry").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Backoff, CaughtError, Period, Raise, StateKind, TaskRetry, Template, Try,
 };
@@ -8,8 +10,6 @@ use super::Reader;
 use super::tasks::List;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 const CATCH: &[&str] = &["errors", "as", "when", "exceptWhen", "retry", "do", "then"];
 const POLICY: &[&str] = &["when", "exceptWhen", "delay", "limit", "backoff", "jitter"];

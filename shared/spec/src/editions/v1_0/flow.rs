@@ -1,5 +1,7 @@
 //! `for`, `fork`, `set` and `switch`.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Body, Branch, Condition, Count, Flow, FlowId, For, Next, Parallel, StateKind, Switch, Template,
     Test,
@@ -9,8 +11,6 @@ use super::Reader;
 use super::tasks::List;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 impl Reader<'_, '_> {
     pub fn for_task(&mut self, node: &Node, task: Obj<'_>) -> Option<StateKind> {

@@ -4,6 +4,8 @@
 //! counted. To the outside, the tasks of a function are a part of the task that calls it: errors name its place, and
 //! mocks answer by its name.
 
+use swirl_documents::codes;
+use swirl_documents::source::{self, Node};
 use swirl_model::workflow::{Flow, FlowId, State, StateId, StateKind, TaskFunction, Within};
 
 use super::Reader;
@@ -11,9 +13,7 @@ use super::catalog::{Cataloged, raw};
 use super::tasks::List;
 use super::value::DEFINITION;
 use crate::build::ctx::{Obj, did_you_mean};
-use crate::codes;
 use crate::resource::{DEFAULT_CATALOG, ResourceError, scheme};
-use crate::source::{self, Node};
 
 /// The deepest nesting of functions.
 const DEPTH_MAX: usize = 32;

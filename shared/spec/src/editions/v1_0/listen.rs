@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use regex::Regex;
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::event::is_source_pattern;
 use swirl_model::workflow::{
     Consume, Correlate, Correlation, DataTest, EachEvent, EventAttributes, EventDef, EventId,
@@ -13,8 +15,6 @@ use swirl_model::workflow::{
 use super::Reader;
 use super::value::{DEFINITION, EXPORT};
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 /// The signs of a regular expression. A text without any is the value itself.
 const PATTERN: [char; 13] = [

@@ -19,6 +19,7 @@ mod extensions;
 mod failure;
 mod flow;
 mod functions;
+mod kinds;
 mod listen;
 mod oauth2;
 mod process;
@@ -33,12 +34,12 @@ mod value;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::AuthId;
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{Dialect, Parts};
-use crate::codes;
-use crate::source::Node;
 
 pub(super) const DIALECT: Dialect = Dialect {
     variables: value::DEFINITION,
@@ -55,12 +56,14 @@ pub(super) fn properties() -> Vec<&'static str> {
 
 /// The properties that a task may have while it has none yet that gives its kind.
 pub(crate) fn of_task() -> impl Iterator<Item = &'static str> {
-    tasks::KINDS.into_iter().chain(tasks::COMMON)
+    let kinds = kinds::KINDS.iter().map(|kind| kind.word);
+    kinds.chain(tasks::COMMON)
 }
 
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     let mut reader = Reader {
         ctx,
+        kinds: kinds::KINDS,
         loose: false,
         reuse: Reuse::default(),
         auth: HashMap::new(),
@@ -75,6 +78,8 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
 /// The context, and what the document's other parts refer to.
 struct Reader<'c, 'a> {
     ctx: &'c mut Ctx<'a>,
+    /// The kinds of tasks, each with its reader.
+    kinds: &'static [tasks::Kind],
     /// `evaluate.mode: loose`.
     loose: bool,
     reuse: Reuse,

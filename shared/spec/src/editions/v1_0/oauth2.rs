@@ -2,14 +2,14 @@
 //!
 //! Both become the properties that the older editions have, with some more.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::Template;
 
 use super::Reader;
 use super::value::DEFINITION;
 use crate::build::ctx::{Obj, did_you_mean};
-use crate::codes;
-use crate::source::Node;
 
 const PROPERTIES: &[&str] = &[
     "authority",

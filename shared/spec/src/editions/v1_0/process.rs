@@ -1,5 +1,7 @@
 //! `run` of a shell command, a script or a container (DSL 1.0, "Container Process", "Script Process", "Shell Process").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{
     Action, ActionKind, Call, Function, FunctionId, FunctionKind, ResultRule, StateKind, Template,
@@ -10,8 +12,6 @@ use super::Reader;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 use crate::template::closing;
 
 const CONTAINER: &[&str] = &[

@@ -1,9 +1,10 @@
 //! `use` (DSL 1.0, "Use").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
 use super::{Reader, Reuse};
 use crate::build::ctx::did_you_mean;
-use crate::codes;
-use crate::source::Node;
 
 const PARTS: &[&str] = &[
     "authentications",

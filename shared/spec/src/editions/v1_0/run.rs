@@ -1,5 +1,6 @@
 //! `run` (DSL 1.0, "Run", "Workflow Process"). Other processes: `process.rs`.
 
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{
     Action, ActionKind, OnParentEnd, ResultRule, StateKind, Subflow, Template, Version,
@@ -9,7 +10,6 @@ use super::Reader;
 use super::process::Process;
 use super::value::DEFINITION;
 use crate::build::ctx::Obj;
-use crate::source::Node;
 
 const PROCESSES: [&str; 4] = ["container", "script", "shell", "workflow"];
 

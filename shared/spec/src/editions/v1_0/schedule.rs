@@ -1,13 +1,13 @@
 //! `schedule` (DSL 1.0, "Schedule").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::schedule::Zone;
 use swirl_model::workflow::{Period, Schedule, StartOn, When};
 
 use super::Reader;
 use super::listen::Sight;
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 const WAYS: [&str; 4] = ["every", "cron", "after", "on"];
 

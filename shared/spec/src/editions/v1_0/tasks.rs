@@ -2,18 +2,34 @@
 
 use std::collections::HashMap;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{End, Flow, FlowId, Next, State, StateId, StateKind, Task, Transition};
 
 use super::Reader;
 use super::value::{DEFINITION, EXPORT, TASK_INPUT};
 use crate::build::ctx::{Obj, did_you_mean};
-use crate::codes;
-use crate::source::Node;
 
-/// The property that says what a task does. `for` and `try` have further lists.
-pub(super) const KINDS: [&str; 12] = [
-    "call", "do", "emit", "for", "fork", "listen", "raise", "run", "set", "switch", "try", "wait",
-];
+/// A kind of task.
+pub(super) struct Kind {
+    /// The property that says what a task does.
+    pub word: &'static str,
+    /// Its further properties.
+    pub others: &'static [&'static str],
+    pub read: fn(&mut Reader<'_, '_>, Given<'_>) -> Option<StateKind>,
+}
+
+/// A task as its kind sees it.
+pub(super) struct Given<'t> {
+    /// The value of the property that says what it does.
+    pub node: &'t Node,
+    pub task: Obj<'t>,
+    pub name: &'t str,
+    pub list: &'t mut List,
+    /// Its place in the list.
+    pub place: usize,
+    pub then: Option<&'t Next>,
+}
 
 pub(super) const COMMON: [&str; 7] = [
     "if", "input", "output", "export", "timeout", "then", "metadata",
@@ -68,7 +84,7 @@ impl Reader<'_, '_> {
                 Some([member]) => named.push((member.key(), member.value())),
                 Some(_) => {
                     let message = "an entry of a list of tasks has one key: the name of the task";
-                    let hint = match KINDS.iter().any(|kind| item.get(kind).is_some()) {
+                    let hint = match self.kinds.iter().any(|kind| item.get(kind.word).is_some()) {
                         true => "write '- NAME:', and the task below it".to_owned(),
                         false => "begin a new entry with '- ' for each task".to_owned(),
                     };
@@ -125,32 +141,31 @@ impl Reader<'_, '_> {
             return None;
         }
         let obj = Obj { node };
-        let given: Vec<&str> = KINDS.into_iter().filter(|kind| obj.has(kind)).collect();
+        let kinds = self.kinds;
+        let given = kinds.iter().filter(|kind| obj.has(kind.word));
+        // A loop has its list in 'do'.
+        let is_loop = obj.has("for");
+        let given: Vec<&Kind> = given
+            .filter(|kind| !(is_loop && kind.word == "do"))
+            .collect();
         let kind = match given.as_slice() {
             [kind] => *kind,
-            // A loop has its list in 'do'.
-            ["do", "for"] => "for",
             [] => {
                 self.no_kind(obj, name);
                 return None;
             }
-            several => {
-                self.exclusive(obj, &format!("the task '{name}'"), several);
+            _ => {
+                let words = kinds.iter().map(|kind| kind.word);
+                let several: Vec<&str> = words.filter(|word| obj.has(word)).collect();
+                self.exclusive(obj, &format!("the task '{name}'"), &several);
                 return None;
             }
         };
-        let own: &[&str] = match kind {
-            "call" => &["with"],
-            "for" => &["while", "do"],
-            "listen" => &["foreach"],
-            "try" => &["catch"],
-            _ => &[],
-        };
-        let known = [&[kind], own, &COMMON[..]].concat();
+        let known = [&[kind.word], kind.others, &COMMON[..]].concat();
         self.object(node, &format!("the task '{name}'"), &known)?;
         let mut task = Task {
             definition: node.to_data(),
-            extensions: self.extensions_of(kind),
+            extensions: self.extensions_of(kind.word),
             is_inner: self.is_inner,
             ..Task::default()
         };
@@ -172,7 +187,17 @@ impl Reader<'_, '_> {
             state.timeout = self.timeout_of(node);
         }
         let then = self.then_of(list, place, obj.get("then"));
-        let kind = self.kind(list, place, kind, name, obj, then.as_ref());
+        let work = (kind.read)(
+            self,
+            Given {
+                node: obj.get(kind.word)?,
+                task: obj,
+                name,
+                list,
+                place,
+                then: then.as_ref(),
+            },
+        );
         if let Some(node) = obj.get("output") {
             let output = self.output(node, DEFINITION);
             task.output = output.value;
@@ -193,49 +218,24 @@ impl Reader<'_, '_> {
             list.edges.push((place, place + 1));
         }
         state.next = then;
-        state.kind = kind?;
+        state.kind = work?;
         state.task = Some(Box::new(task));
         Some(state)
     }
 
     fn no_kind(&mut self, obj: Obj<'_>, name: &str) {
+        let words: Vec<&str> = self.kinds.iter().map(|kind| kind.word).collect();
         let members = obj.node.members().unwrap_or_default();
         for member in members {
-            if let Some(hint) = did_you_mean(member.key(), KINDS) {
+            if let Some(hint) = did_you_mean(member.key(), words.iter().copied()) {
                 let message = format!("the task '{name}' has no property '{}'", member.key());
                 let place = self.place(member.key_place());
                 return self.error_at(&place, codes::UNKNOWN_PROPERTY, message, hint);
             }
         }
         let message = format!("the task '{name}' doesn't say what it does");
-        let hint = format!("add one of {}", crate::build::ctx::words(&KINDS));
+        let hint = format!("add one of {}", crate::build::ctx::words(&words));
         self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
-    }
-
-    fn kind(
-        &mut self,
-        list: &mut List,
-        place: usize,
-        kind: &str,
-        name: &str,
-        obj: Obj<'_>,
-        then: Option<&Next>,
-    ) -> Option<StateKind> {
-        let node = obj.get(kind)?;
-        match kind {
-            "call" => self.call(node, obj, name),
-            "do" => Some(StateKind::Do(self.tasks(node, "'do'"))),
-            "emit" => self.emit(node),
-            "for" => self.for_task(node, obj),
-            "fork" => self.fork(node),
-            "listen" => self.listen(node, obj),
-            "raise" => self.raise(node),
-            "run" => self.run(node, name),
-            "set" => self.set(node),
-            "switch" => self.switch(list, place, node, then),
-            "try" => self.try_task(list, place, node, obj),
-            _ => self.length(node, "'wait'").map(StateKind::Sleep),
-        }
     }
 
     /// The way of a task: `then`, or what follows it.

@@ -1,6 +1,6 @@
 use swirl_model::workflow::{Next, StateKind, Workflow};
 
-use crate::editions::v0_8::testing::show;
+use crate::build::parts::testing::show;
 use crate::options::Options;
 use crate::reader::{self, Reading};
 use crate::resource::MapResources;

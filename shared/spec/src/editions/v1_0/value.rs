@@ -2,6 +2,9 @@
 
 use std::ops::RangeInclusive;
 
+use swirl_documents::codes;
+use swirl_documents::diagnostic::Code;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ExprId, Period, Template, TextPart};
@@ -9,9 +12,6 @@ use swirl_model::workflow::{ExprId, Period, Template, TextPart};
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::diagnostic::Code;
-use crate::source::Node;
 use crate::template::{self, Delimiters, Piece};
 
 /// The variables that are visible at each place ("Runtime Expression Arguments").

@@ -1,10 +1,10 @@
 //! Callback: an action, then the wait for the event that answers it.
 
+use swirl_documents::codes;
 use swirl_model::workflow::{Callback, StateKind};
 
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
-use crate::codes;
 use crate::editions::tasks::Reader;
 
 pub(super) const KIND: StateReader = StateReader {

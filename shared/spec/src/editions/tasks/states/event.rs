@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
-use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "event",

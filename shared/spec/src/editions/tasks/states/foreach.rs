@@ -1,11 +1,11 @@
 //! ForEach: a flow of states for each element of an array (docs/language.md#decision-34).
 
+use swirl_documents::codes;
 use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::{VisibleVars, whole};
-use crate::codes;
 use crate::editions::tasks::Reader;
 use crate::editions::tasks::filter::member_name;
 

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::whole;
-use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "parallel",

@@ -4,6 +4,8 @@
 //! or several (`and`, `or`, `not`).
 
 use regex::Regex;
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{
     Comparison, Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
@@ -12,9 +14,7 @@ use swirl_model::workflow::{
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
-use crate::codes;
 use crate::editions::tasks::Reader;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "switch",

@@ -1,6 +1,8 @@
 //! Event state: waits for events and runs the actions of the first entry whose expression holds (section "Event
 //! State").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{EventFilter, EventState, Next, OnEvents, StateKind};
 
 use super::super::Reader;
@@ -8,8 +10,6 @@ use super::super::filter::{self, Filter, Place};
 use super::super::state::next_state;
 use super::{Read, StateReader};
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "EVENT",

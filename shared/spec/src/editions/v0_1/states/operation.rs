@@ -1,12 +1,12 @@
 //! Operation state: a list of actions.
 
+use swirl_documents::codes;
 use swirl_model::workflow::StateKind;
 
 use super::super::Reader;
 use super::super::filter::Filter;
 use super::{Read, StateReader};
 use crate::build::ctx::Obj;
-use crate::codes;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "OPERATION",

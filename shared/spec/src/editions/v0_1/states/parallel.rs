@@ -3,14 +3,14 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Body, Branch, Parallel, StateKind};
 
 use super::super::Reader;
 use super::super::filter::Filter;
 use super::{Read, StateReader};
 use crate::build::ctx::Obj;
-use crate::codes;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "PARALLEL",

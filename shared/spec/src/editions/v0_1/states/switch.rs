@@ -4,6 +4,8 @@
 //! The early draft nests conditions; the later one lists comparisons under `single`, `and`, `or` and `not`. Both are
 //! read to the same tree.
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{Comparison, Condition, StateKind, Switch, Test};
 
@@ -14,8 +16,6 @@ use super::super::state::next_state;
 use super::{Read, StateReader};
 use crate::build::ctx::{Obj, and, did_you_mean, words};
 use crate::build::expression::VisibleVars;
-use crate::codes;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "SWITCH",

@@ -1,11 +1,11 @@
 //! Callback state: an action, then an event (section "Callback State").
 
+use swirl_documents::codes;
 use swirl_model::workflow::{Callback, StateKind};
 
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
-use crate::codes;
 use crate::editions::v0_5::{action, filter};
 
 pub(super) const KIND: StateReader = StateReader {

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
 
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::references::EventUse;
-use crate::codes;
 use crate::editions::v0_5::{action, filter};
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "event",

@@ -1,14 +1,15 @@
 //! ForEach state: actions or a workflow for each element of a list, at most `max` at once (section "ForEach
 //! State").
 
+use swirl_documents::codes;
 use swirl_model::workflow::{Body, Foreach, StateKind};
 
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
-use crate::codes;
+use crate::build::params::{DEFAULT_PARAM, is_variable};
+use crate::build::parts::states::foreach;
 use crate::editions::v0_5::action;
-use crate::editions::v0_8::states::{DEFAULT_PARAM, foreach, is_variable};
 
 pub(super) const KIND: StateReader = StateReader {
     word: "foreach",

@@ -1,11 +1,11 @@
 //! Inject state: static data (section "Inject State").
 
+use swirl_documents::codes;
 use swirl_model::Data;
 use swirl_model::workflow::StateKind;
 
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
-use crate::codes;
 use crate::editions::v0_5::error;
 
 pub(super) const KIND: StateReader = StateReader {

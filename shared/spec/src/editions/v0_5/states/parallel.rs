@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
 
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
-use crate::codes;
 use crate::editions::v0_5::action;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "parallel",

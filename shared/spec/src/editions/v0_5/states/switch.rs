@@ -1,5 +1,7 @@
 //! Switch state: the transition depends on data, or on the first event (section "Switch State").
 
+use swirl_documents::codes;
+use swirl_documents::source::Node;
 use swirl_model::workflow::{
     Condition, End, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
 };
@@ -7,10 +9,8 @@ use swirl_model::workflow::{
 use super::StateReader;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
-use crate::codes;
+use crate::build::parts::states::switch;
 use crate::editions::v0_5::{filter, next};
-use crate::editions::v0_8::states::switch;
-use crate::source::Node;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "switch",

@@ -1,0 +1,94 @@
+//! Words that are matched in any case before 0.8, and the words of 0.6 for the same things.
+
+use swirl_documents::codes;
+use swirl_documents::source::Node;
+
+use crate::build::ctx::Ctx;
+
+const STATES: [&str; 8] = [
+    "callback",
+    "event",
+    "foreach",
+    "inject",
+    "operation",
+    "parallel",
+    "sleep",
+    "switch",
+];
+
+const FUNCTIONS: [&str; 7] = [
+    "rest",
+    "asyncapi",
+    "rpc",
+    "graphql",
+    "odata",
+    "expression",
+    "custom",
+];
+
+/// `type` of a state, in any case (docs/language.md#decision-4).
+pub(crate) fn state_word(_ctx: &mut Ctx<'_>, state: &mut Node) {
+    type_word(state, &STATES);
+}
+
+/// `type` of a function, in any case (docs/language.md#decision-4).
+pub(crate) fn function_word(_ctx: &mut Ctx<'_>, function: &mut Node) {
+    type_word(function, &FUNCTIONS);
+}
+
+fn type_word(node: &mut Node, words: &[&'static str]) {
+    let Some(word) = node.get_mut("type") else {
+        return;
+    };
+    let known = word
+        .as_str()
+        .and_then(|text| words.iter().find(|known| known.eq_ignore_ascii_case(text)));
+    if let Some(known) = known {
+        *word = word.text_here(*known);
+    }
+}
+
+/// `stateExecTimeout` may be an object. Its `total` limits the state. `single` limits each of its executions, and
+/// because states aren't repeated as a whole, there is only one.
+pub(crate) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {
+    let Some(timeout) = timeouts.get_mut("stateExecTimeout") else {
+        return;
+    };
+    if timeout.members().is_none() {
+        return;
+    }
+    ctx.object(timeout, "'stateExecTimeout'", &["single", "total"]);
+    match (
+        timeout.get("total").cloned(),
+        timeout.get("single").cloned(),
+    ) {
+        (Some(total), single) => {
+            if let Some(single) = single {
+                let why =
+                    "the state is not repeated as a whole, so 'total' bounds its only execution";
+                ctx.ignored(&single, "single", why);
+            }
+            *timeout = total;
+        }
+        (None, Some(single)) => {
+            let message = "'stateExecTimeout' needs 'total'; 'single' is taken for it";
+            ctx.warn(
+                timeout,
+                codes::MISSING_PROPERTY,
+                message,
+                "add 'total'".to_owned(),
+            );
+            *timeout = single;
+        }
+        (None, None) => {
+            let message = "'stateExecTimeout' needs 'total'";
+            ctx.error(
+                timeout,
+                codes::MISSING_PROPERTY,
+                message,
+                "add 'total'".to_owned(),
+            );
+            timeouts.take("stateExecTimeout");
+        }
+    }
+}
