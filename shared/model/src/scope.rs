@@ -349,6 +349,8 @@ pub enum ActionStep {
         call: u32,
     },
     RetryDelay,
+    /// Its condition or sleep could not be evaluated, and is evaluated again after a delay.
+    ReadyDelay,
     /// It is done and its result is taken; the next step is not known yet. A retry continues there.
     Done,
     SleepAfter,

@@ -65,6 +65,7 @@ pub fn is_waiting(scope: &Scope) -> bool {
                 | ActionStep::SleepAfter
                 | ActionStep::Event { .. }
                 | ActionStep::RetryDelay
+                | ActionStep::ReadyDelay
         ),
         Work::Begin | Work::Finish { .. } | Work::Fork(_) | Work::Continue { .. } => false,
     }
@@ -119,6 +120,6 @@ fn doing(step: &ActionStep) -> &'static str {
         ActionStep::Call { .. } => "calling a function",
         ActionStep::Event { .. } => "waiting for an answer",
         ActionStep::Subflow { .. } => "waiting for a sub-workflow",
-        ActionStep::RetryDelay => "waiting to retry",
+        ActionStep::RetryDelay | ActionStep::ReadyDelay => "waiting to retry",
     }
 }

@@ -23,8 +23,11 @@ impl Ctx<'_> {
             self.list(run);
             return Ok(Next::Done(None));
         }
-        if let Some(timeout) = &action.timeout {
-            self.arm(TimerKind::Action, timeout)?;
+        if let Some(timeout) = &action.timeout
+            && let Err(error) = self.arm(TimerKind::Action, timeout)
+        {
+            self.list(run);
+            return Ok(Next::failed(error));
         }
         run.key = run.key.or(Some(call));
         run.step = ActionStep::Call {

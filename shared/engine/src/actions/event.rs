@@ -41,12 +41,15 @@ impl Ctx<'_> {
             Ok(None) => return Ok(Next::Done(None)),
             Err(error) => return Ok(Next::failed(error)),
         }
-        if let Some(timeout) = &kind.timeout {
-            self.arm(TimerKind::ConsumeEvent, timeout)?;
-        } else if let Some(timeout) = &action.timeout {
-            self.arm(TimerKind::Action, timeout)?;
-        }
-        Ok(Next::Block)
+        let armed = match (&kind.timeout, &action.timeout) {
+            (Some(timeout), _) => self.arm(TimerKind::ConsumeEvent, timeout).map(Some),
+            (None, Some(timeout)) => self.arm(TimerKind::Action, timeout).map(Some),
+            (None, None) => Ok(None),
+        };
+        Ok(match armed {
+            Ok(_) => Next::Block,
+            Err(error) => Next::failed(error),
+        })
     }
 }
 

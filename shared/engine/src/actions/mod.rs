@@ -7,6 +7,7 @@
 //! | `Attempt` | the attempt has begun, or is done at once |
 //! | `Call`, `Event`, `Subflow` | the answer is there, or the timeout passes |
 //! | `RetryDelay` | the timer fires: `Attempt` again |
+//! | `ReadyDelay` | the timer fires: `Ready` again |
 //! | `Done` | its successor is known: its sleep, the same action again, or the next action |
 //! | `SleepAfter` | the timer fires: the same action again, or the next action |
 //!
@@ -21,7 +22,7 @@ use swirl_model::event::Event;
 use swirl_model::scope::{ActionStep, ListRun, TimerKind};
 use swirl_model::workflow::{Action, ActionKind};
 
-use crate::scope::{Ctx, Next, Step};
+use crate::scope::{Check, Ctx, Next, Step};
 
 impl Ctx<'_> {
     pub fn advance_list(&mut self) -> Step {
@@ -41,30 +42,43 @@ impl Ctx<'_> {
                     self.repeated(run, repeat);
                     return Ok(Next::Block);
                 }
-                if let Some(condition) = action.condition
-                    && !self.view().condition(condition, &self.scope.data)?
-                {
-                    self.emit(Event::ActionSkipped {
-                        action: self.action_name(action),
-                        in_state: self.state_name(),
-                    });
-                    self.next_action(run);
-                    return Ok(Next::Block);
+                match self.make_ready(&run, action) {
+                    Ok(()) => Ok(Next::Block),
+                    Err(error) => {
+                        run.attempt += 1;
+                        self.list(run);
+                        Ok(Next::failed(error))
+                    }
                 }
-                if let Some(time) = &action.sleep_before
-                    && !self.is_detached()
-                {
-                    self.arm(TimerKind::Sleep, time)?;
-                    run.step = ActionStep::SleepBefore;
-                } else {
-                    run.step = ActionStep::Attempt;
-                }
-                self.list(run);
-                Ok(Next::Block)
             }
             ActionStep::Attempt => self.attempt(run, action),
             _ => Ok(Next::Block),
         }
+    }
+
+    /// What comes before the first attempt. Its errors are errors of the action.
+    fn make_ready(&mut self, run: &ListRun, action: &Action) -> Check {
+        if let Some(condition) = action.condition
+            && !self.view().condition(condition, &self.scope.data)?
+        {
+            self.emit(Event::ActionSkipped {
+                action: self.action_name(action),
+                in_state: self.state_name(),
+            });
+            self.next_action(run.clone());
+            return Ok(());
+        }
+        let mut run = run.clone();
+        if let Some(time) = &action.sleep_before
+            && !self.is_detached()
+        {
+            self.arm(TimerKind::Sleep, time)?;
+            run.step = ActionStep::SleepBefore;
+        } else {
+            run.step = ActionStep::Attempt;
+        }
+        self.list(run);
+        Ok(())
     }
 
     fn attempt(&mut self, mut run: ListRun, action: &Action) -> Step {

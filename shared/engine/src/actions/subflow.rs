@@ -55,8 +55,10 @@ impl Ctx<'_> {
         if kind.detached {
             return Ok(Next::Done(None));
         }
-        if let Some(timeout) = &action.timeout {
-            self.arm(TimerKind::Action, timeout)?;
+        if let Some(timeout) = &action.timeout
+            && let Err(error) = self.arm(TimerKind::Action, timeout)
+        {
+            return Ok(Next::failed(error));
         }
         Ok(Next::Block)
     }

@@ -36,13 +36,12 @@ impl Ctx<'_> {
                 // If the instance faults later, a retry continues at this action.
                 let mut run = run.clone();
                 self.abandon_subflow();
-                let goes_on = matches!(
-                    run.step,
-                    ActionStep::Ready | ActionStep::Done | ActionStep::SleepAfter
-                );
-                if !goes_on {
-                    run.step = ActionStep::Attempt;
-                }
+                run.step = match run.step {
+                    ActionStep::Ready | ActionStep::ReadyDelay => ActionStep::Ready,
+                    ActionStep::Done => ActionStep::Done,
+                    ActionStep::SleepAfter => ActionStep::SleepAfter,
+                    _ => ActionStep::Attempt,
+                };
                 self.list(run);
             }
             Work::Begin

@@ -2,12 +2,12 @@
 
 use swirl_model::event::Event;
 use swirl_model::merge::merge_over;
-use swirl_model::scope::{ActionStep, Merge, Role, TimerKind};
+use swirl_model::scope::{ActionStep, ListRun, Merge, Role, TimerKind};
 use swirl_model::workflow::Action;
 use swirl_model::{Data, WorkflowError};
 
 use crate::definition::flow::runs_in_iteration;
-use crate::parts::retries::leaves_outcome_open;
+use crate::parts::retries::{Delay, Waits, leaves_outcome_open};
 use crate::scope::{Ctx, Next, Step};
 
 /// An action's result and its destination.
@@ -19,6 +19,16 @@ struct Taken {
     merge: Option<Merge>,
     /// The new state data.
     data: Option<Data>,
+}
+
+/// What an action does about the error of its attempt.
+enum Remedy {
+    /// Its retry rule allows another attempt.
+    Retry(Delay),
+    /// A handler allows another attempt.
+    Repeat(Waits),
+    Handle(u16),
+    None,
 }
 
 impl Ctx<'_> {
@@ -84,8 +94,29 @@ impl Ctx<'_> {
         }
         run.step = ActionStep::Done;
         self.list(run.clone());
-        self.behind_action(run)?;
-        Ok(Next::Block)
+        self.behind_action(run)
+    }
+
+    /// Completes an action that is done.
+    pub(crate) fn behind_action(&mut self, mut run: ListRun) -> Step {
+        let def = self.def;
+        let id = def.workflow[run.list].actions[usize::from(run.index)];
+        let action = &def.workflow[id];
+        let Some(time) = action.sleep_after.as_ref().filter(|_| !self.is_detached()) else {
+            self.again_or_next(run)?;
+            return Ok(Next::Block);
+        };
+        let Err(error) = self.arm(TimerKind::Sleep, time) else {
+            run.step = ActionStep::SleepAfter;
+            self.list(run);
+            return Ok(Next::Block);
+        };
+        // The action isn't repeated, since it is done: a handler's retry doesn't apply.
+        let error = self.error_of(action, error);
+        match self.handler_of_action(action, &error)? {
+            Some(handler) => self.handle_in_action(run, id, handler, error),
+            None => Err(error),
+        }
     }
 
     /// Applies the result filter and computes the merge, without changing anything yet.
@@ -157,7 +188,7 @@ impl Ctx<'_> {
         };
         let id = def.workflow[run.list].actions[run.index as usize];
         let action = &def.workflow[id];
-        let error = self.described(error, &action.pointer);
+        let error = self.error_of(action, error);
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         if !leaves_outcome_open(&error) {
             run.key = None;
@@ -168,34 +199,51 @@ impl Ctx<'_> {
         if under_way {
             self.abandon_subflow();
         }
-        let delay = match &action.retry {
-            // Actions that are invoked async aren't retried (docs/language.md#decision-28).
-            _ if matches!(self.scope.role, Role::Detached { .. }) => None,
-            Some(rule) => self.delay(rule, &error, &run, action)?,
-            None => None,
+        let remedy = match self.remedy(&run, action, &error) {
+            Ok(remedy) => remedy,
+            Err(own) => {
+                self.end_attempt(run);
+                return Err(self.error_of(action, own));
+            }
         };
-        let handler = match delay {
-            None if !action.on_errors.is_empty() => self.handler_of_action(action, &error)?,
-            _ => None,
-        };
-        if let Some(handler) = handler
-            && let Some(waits) = self.retry_by_handler(&run, action, handler, &error)?
-        {
-            self.repeat_action(run, action, error, waits);
-            return Ok(Next::Block);
+        match remedy {
+            Remedy::Repeat(waits) => self.repeat_action(run, action, error, waits),
+            Remedy::Retry(delay) => {
+                self.attempt_failed(&run, action, error, Some(delay.ms));
+                run.waited_ms = delay.own_ms;
+                self.wait_to_repeat(run, delay.ms);
+            }
+            Remedy::Handle(handler) => {
+                self.attempt_failed(&run, action, error.clone(), None);
+                return self.handle_in_action(run, id, handler, error);
+            }
+            Remedy::None => {
+                self.attempt_failed(&run, action, error.clone(), None);
+                self.end_attempt(run);
+                return Err(error);
+            }
         }
-        self.attempt_failed(&run, action, error.clone(), delay.map(|delay| delay.ms));
-        if let Some(handler) = handler {
-            return self.handle_in_action(run, id, handler, error);
-        }
-        let Some(delay) = delay else {
-            // It is no longer running, so the cleanup must not end it a second time.
-            run.step = ActionStep::Attempt;
-            self.list(run);
-            return Err(error);
-        };
-        run.waited_ms = delay.own_ms;
-        self.wait_to_repeat(run, delay.ms);
         Ok(Next::Block)
+    }
+
+    /// The action's own retry rule comes first, then its handlers.
+    fn remedy(
+        &self,
+        run: &ListRun,
+        action: &Action,
+        error: &WorkflowError,
+    ) -> Result<Remedy, WorkflowError> {
+        // Actions that are invoked async aren't retried (docs/language.md#decision-28).
+        if !matches!(self.scope.role, Role::Detached { .. })
+            && let Some(rule) = &action.retry
+            && let Some(delay) = self.delay(rule, error, run, action)?
+        {
+            return Ok(Remedy::Retry(delay));
+        }
+        let Some(handler) = self.handler_of_action(action, error)? else {
+            return Ok(Remedy::None);
+        };
+        let waits = self.retry_by_handler(run, action, handler, error)?;
+        Ok(waits.map_or(Remedy::Handle(handler), Remedy::Repeat))
     }
 }

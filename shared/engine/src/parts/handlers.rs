@@ -26,11 +26,27 @@ impl Ctx<'_> {
                     self.action_name(action)
                 );
                 let error = WorkflowError::new(names::RESULT_MATCHED, message);
-                let error = self.described(error, &action.pointer);
-                return Ok(Some((index as u16, error)));
+                return Ok(Some((index as u16, self.error_of(action, error))));
             }
         }
         Ok(None)
+    }
+
+    /// An error as one of the action, with what handlers and expressions see of it.
+    pub(crate) fn error_of(&self, action: &Action, mut error: WorkflowError) -> WorkflowError {
+        if error.state.is_none() {
+            error.state = self.state_name().map(|name| name.to_string());
+        }
+        self.described(error, &action.pointer)
+    }
+
+    /// No work of the action is in progress any more, so the cleanup must not end it a second time. An operator's retry
+    /// continues where the action failed.
+    pub(crate) fn end_attempt(&mut self, mut run: ListRun) {
+        if !matches!(run.step, ActionStep::Ready | ActionStep::Done) {
+            run.step = ActionStep::Attempt;
+        }
+        self.list(run);
     }
 
     /// The handler of an error, or `None` if nothing waits for the action.
@@ -96,16 +112,14 @@ impl Ctx<'_> {
     /// Lets an action's handler process an error, or a success that the handler treats as one.
     pub(crate) fn handle_in_action(
         &mut self,
-        mut run: ListRun,
+        run: ListRun,
         id: ActionId,
         index: u16,
         error: WorkflowError,
     ) -> Step {
         let def = self.def;
         let handler = &def.workflow[id].on_errors[usize::from(index)];
-        // No work of the action is in progress any more.
-        run.step = ActionStep::Attempt;
-        self.list(run.clone());
+        self.end_attempt(run.clone());
         match &handler.then {
             Then::Rethrow => return Err(error),
             Then::Throw(throw) => return Err(self.thrown(throw, &error)?),

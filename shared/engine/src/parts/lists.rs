@@ -1,7 +1,7 @@
 //! Lists of actions, and repeated actions ([`Repeat`]).
 
 use swirl_model::event::{Event, Slot};
-use swirl_model::scope::{ActionStep, ForkOrigin, ListRun, TimerKind, Work};
+use swirl_model::scope::{ActionStep, ForkOrigin, ListRun, Work};
 use swirl_model::workflow::{Action, ActionKind, ExprId, ListId, Repeat};
 use swirl_model::{Data, WorkflowError};
 
@@ -83,21 +83,6 @@ impl<'a> Ctx<'a> {
             }
             (None, ActionKind::Subflow(subflow)) => subflow.workflow.clone(),
         }
-    }
-
-    /// Completes an action that is done.
-    pub(crate) fn behind_action(&mut self, mut run: ListRun) -> Check {
-        let def = self.def;
-        let id = def.workflow[run.list].actions[usize::from(run.index)];
-        if let Some(time) = &def.workflow[id].sleep_after
-            && !self.is_detached()
-        {
-            self.arm(TimerKind::Sleep, time)?;
-            run.step = ActionStep::SleepAfter;
-            self.list(run);
-            return Ok(());
-        }
-        self.again_or_next(run)
     }
 
     /// An action has ended: repeats it, or begins the next one.

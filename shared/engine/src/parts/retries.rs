@@ -141,11 +141,15 @@ impl Ctx<'_> {
     pub(crate) fn wait_to_repeat(&mut self, mut run: ListRun, delay_ms: u64) {
         // Each attempt is a new sub-workflow.
         run.child = None;
-        if delay_ms == 0 {
-            run.step = ActionStep::Attempt;
-        } else {
+        let is_ready = run.step != ActionStep::Ready;
+        run.step = match (is_ready, delay_ms) {
+            (true, 0) => ActionStep::Attempt,
+            (true, _) => ActionStep::RetryDelay,
+            (false, 0) => ActionStep::Ready,
+            (false, _) => ActionStep::ReadyDelay,
+        };
+        if delay_ms > 0 {
             self.arm_retry(delay_ms);
-            run.step = ActionStep::RetryDelay;
         }
         self.list(run);
     }
@@ -246,9 +250,13 @@ impl Ctx<'_> {
             return;
         };
         match &position.work {
-            Work::List(run) if run.step == ActionStep::RetryDelay => {
+            Work::List(run) => {
                 let mut run = run.clone();
-                run.step = ActionStep::Attempt;
+                run.step = match run.step {
+                    ActionStep::RetryDelay => ActionStep::Attempt,
+                    ActionStep::ReadyDelay => ActionStep::Ready,
+                    _ => return,
+                };
                 self.list(run);
             }
             Work::Retry => self.work(Work::Begin),

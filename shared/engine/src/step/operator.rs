@@ -84,7 +84,7 @@ impl Ctx<'_> {
         run.retried = Vec::new();
         run.step = match run.step {
             // The action's condition or sleep could not be evaluated.
-            ActionStep::Ready => ActionStep::Ready,
+            ActionStep::Ready | ActionStep::ReadyDelay => ActionStep::Ready,
             ActionStep::Done if !ended => ActionStep::Done,
             ActionStep::SleepAfter if !ended => ActionStep::SleepAfter,
             _ => ActionStep::Attempt,
@@ -94,10 +94,10 @@ impl Ctx<'_> {
         let step = match run.step {
             // The action isn't repeated, and the rest of its sleep is skipped.
             ActionStep::Done => self.behind_action(run),
-            ActionStep::SleepAfter => self.again_or_next(run),
-            _ => Ok(()),
+            ActionStep::SleepAfter => self.again_or_next(run).map(|()| Next::Block),
+            _ => Ok(Next::Block),
         };
-        self.follow(step.map(|()| Next::Block));
+        self.follow(step);
         if let Some(result) = result {
             let step = self.action_skipped(result);
             self.follow(step);

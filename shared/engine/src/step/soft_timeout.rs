@@ -22,6 +22,7 @@ fn only_waits(position: &Position) -> bool {
             ActionStep::SleepBefore
                 | ActionStep::SleepAfter
                 | ActionStep::RetryDelay
+                | ActionStep::ReadyDelay
                 | ActionStep::Event { .. }
         ),
         Work::Begin | Work::Fork(_) | Work::Finish { .. } | Work::Continue { .. } => false,
