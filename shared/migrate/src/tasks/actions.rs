@@ -5,7 +5,7 @@ use swirl_model::workflow::{
     Action, ActionHandler, ActionId, ActionKind, ListId, OnParentEnd, Subflow, Then,
 };
 
-use super::jq_text::{grouped, one, piped};
+use super::jq_text::{grouped, one, piped, uses_variable};
 use super::merge::{Taking, with_definitions};
 use super::writer::{Tasks, Writer, append, do_list, list, marked, object};
 
@@ -202,6 +202,10 @@ impl Writer<'_> {
             } => {
                 let text = self.expr(*expression, ".");
                 let text = match arguments {
+                    // Without arguments it is null.
+                    None if uses_variable(&text, "args") => {
+                        piped(&from, &format!("null as $args | {text}"))
+                    }
                     None => piped(&from, &text),
                     Some(arguments) => {
                         let arguments = self.value_text(arguments, ".");

@@ -3,6 +3,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::{Next, StateId};
 
+use super::super::ways;
 use super::writer::{Tasks, Writer, list, marked, object, tidy};
 
 impl Writer<'_> {
@@ -35,7 +36,15 @@ impl Writer<'_> {
             let state = Data::string(self.name(id));
             let mut chain = Vec::new();
             for id in self.chain(by) {
-                chain.append(&mut self.state(id));
+                let mut tasks = self.state(id);
+                // The next one in the list isn't the next state.
+                if self.workflow[id].next.is_none()
+                    && let Some((_, task)) = tasks.first_mut()
+                    && task.get("then").is_none()
+                {
+                    task.set("then", Data::string("exit"));
+                }
+                chain.append(&mut tasks);
             }
             tidy(&mut chain);
             let task = object([
@@ -59,16 +68,20 @@ impl Writer<'_> {
         name
     }
 
-    /// The compensating states that follow one another.
+    /// The compensating states that follow this one, by any way.
     fn chain(&self, first: StateId) -> Vec<StateId> {
         let mut chain = vec![first];
-        let mut at = first;
-        while let Some(Next::Transition(transition)) = &self.workflow[at].next {
-            at = transition.to;
-            if chain.contains(&at) || !self.workflow[at].used_for_compensation {
-                break;
+        let mut at = 0;
+        while let Some(id) = chain.get(at) {
+            for next in ways::of_state(&self.workflow[*id]) {
+                if let Next::Transition(transition) = next
+                    && !chain.contains(&transition.to)
+                    && self.workflow[transition.to].used_for_compensation
+                {
+                    chain.push(transition.to);
+                }
             }
-            chain.push(at);
+            at += 1;
         }
         chain
     }

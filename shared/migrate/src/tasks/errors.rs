@@ -404,8 +404,14 @@ impl Writer<'_> {
 
     /// The state data as a failed state left it, if it isn't the data with which it began.
     fn data_after(&mut self, state: &State) -> Option<String> {
+        let at_start = self.at.and_then(|id| self.data_at_start(id));
         if self.tracks {
-            return Some("$context.data".to_owned());
+            let begun = |data| format!("$context.data // {}", grouped(data));
+            let data = at_start.as_deref().map(begun);
+            return Some(data.unwrap_or_else(|| "$context.data".to_owned()));
+        }
+        if at_start.is_some() {
+            return at_start;
         }
         let input = state.input?;
         let text = self.expr(input, ".");

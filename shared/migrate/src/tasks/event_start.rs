@@ -7,12 +7,17 @@ use swirl_model::workflow::{EventDef, EventId, Next, StateKind, Template};
 use super::super::ways;
 use super::emit::correlated;
 use super::events::{exact, source_pattern};
+use super::jq_text::grouped;
 use super::writer::{Tasks, Writer, marked, object};
 
 impl Writer<'_> {
     /// The first task of a workflow that events start: its input is the list of them.
-    pub fn started(&mut self, events: &[EventId]) -> Tasks {
-        let mut task = object([("set", marked("{data: {}, events: .}"))]);
+    pub fn started(&mut self, events: &[EventId], data: &str) -> Tasks {
+        let data = match data {
+            "{}" => data.to_owned(),
+            data => grouped(data),
+        };
+        let mut task = object([("set", marked(&format!("{{data: {data}, events: .}}")))]);
         let mut values = Vec::new();
         for id in events {
             for rule in &self.workflow[*id].correlation {

@@ -70,7 +70,8 @@ impl Writer<'_> {
     }
 
     pub fn event_state(&mut self, id: StateId, event: &EventState) -> Data {
-        let starts = self.starts_by_event(id);
+        let at_start = self.data_at_start(id);
+        let starts = at_start.is_some();
         let events: Vec<EventId> = event
             .entries
             .iter()
@@ -96,15 +97,15 @@ impl Writer<'_> {
         if events.len() > 1 {
             self.check_distinct(&events);
         }
-        let mut tasks = match starts {
-            true => {
+        let mut tasks = match &at_start {
+            Some(data) => {
                 self.cannot_if(
                     event.timeout.is_some() && all && events.len() > 1,
                     "the events that start an instance must come within a time",
                 );
-                self.started(&events)
+                self.started(&events, data)
             }
-            false => self.arrival(&events, all, event.timeout, None),
+            None => self.arrival(&events, all, event.timeout, None),
         };
         if self.tracks && !starts {
             tasks.insert(0, ("begin".to_owned(), begin()));

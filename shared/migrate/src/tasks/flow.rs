@@ -42,6 +42,8 @@ impl Writer<'_> {
                 }
             }
             Next::Leave | Next::Skip => "exit".to_owned(),
+            // It ends only the compensation of its state (docs/language.md#decision-5).
+            Next::End(_) if self.compensates() => "exit".to_owned(),
             Next::End(end) => {
                 let then = self.end(end, behind);
                 let then = self.events_then(&end.produce, data, then, behind);
@@ -51,6 +53,11 @@ impl Writer<'_> {
                 }
             }
         }
+    }
+
+    fn compensates(&self) -> bool {
+        self.at
+            .is_some_and(|id| self.workflow[id].used_for_compensation)
     }
 
     fn end(&mut self, end: &End, behind: &mut Tasks) -> String {

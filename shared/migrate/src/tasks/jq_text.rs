@@ -298,6 +298,11 @@ pub(super) fn grouped(text: &str) -> String {
     }
 }
 
+/// Whether an expression reads a variable.
+pub(super) fn uses_variable(text: &str, name: &str) -> bool {
+    pieces(text).contains(&Piece::Variable(name))
+}
+
 /// A filter over the state data: what it selects, or the data itself if it selects nothing.
 pub(super) fn filter(text: &str) -> String {
     if text.trim() == "." {

@@ -60,7 +60,8 @@ pub(super) fn with_definitions(text: String) -> String {
 pub(super) fn literal(value: &Data, objects: bool) -> String {
     let has_list = |value: &Data| value.to_string().contains('[');
     match value {
-        value if value.is_null() || is_empty(value) => ".".to_owned(),
+        // Even an empty object can't be merged into a list.
+        value if value.is_null() || objects && is_empty(value) => ".".to_owned(),
         value if objects && value.is_object() && is_flat(value) => format!(". + {value}"),
         value if objects && value.is_object() && !has_list(value) => format!(". * {value}"),
         value => with_definitions(format!("{value} as $new | into($new)")),

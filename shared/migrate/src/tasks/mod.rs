@@ -21,6 +21,7 @@ mod merge;
 mod raise;
 mod retries;
 mod schedule;
+mod start_data;
 mod starts;
 mod states;
 mod target;

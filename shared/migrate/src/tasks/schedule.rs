@@ -16,6 +16,10 @@ impl Writer<'_> {
             schedule.exclusive,
             "only the schedule creates instances; in DSL 1.0 they can be started in other ways too",
         );
+        if let When::Window(_) = schedule.when {
+            self.cannot("instances may be created only within a window of time");
+            return None;
+        }
         if by_events.is_some() {
             self.note(
                 "the schedule creates nothing, because events start the instances; it is left out",
@@ -46,10 +50,7 @@ impl Writer<'_> {
                 None
             }
             When::After(delay) => Some(object([("after", Data::string(delay.as_str()))])),
-            When::Window(_) => {
-                self.cannot("instances may be created only within a window of time");
-                None
-            }
+            When::Window(_) => None,
         }
     }
 }

@@ -56,7 +56,12 @@ impl Writer<'_> {
             let tasks = vec![("begin".to_owned(), begin()), ("work".to_owned(), work)];
             work = do_list(tasks);
         }
-        let mut task = self.filtered(state, work);
+        let mut around = state.clone();
+        if self.starts_by_event(id) {
+            // It is a filter of the state data, and the task's input is a list of events.
+            around.input = None;
+        }
+        let mut task = self.filtered(&around, work);
         self.timeout(&mut task, state.timeout, ".");
         let events = in_order(state.next.as_ref());
         if !events.is_empty() {

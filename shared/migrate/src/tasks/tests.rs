@@ -73,6 +73,18 @@ fn lines(document: &str, with: &str) -> Vec<String> {
 }
 
 #[test]
+fn a_window_is_refused_with_events_too() {
+    let document = "{id: w, name: w, version: 1.0.0, schemaVersion: '0.5', events: [{name: a, type: t, source: s}], \
+        states: [{name: A, type: event, start: {kind: scheduled, schedule: {interval: '2024-01-01T01:00:00Z/PT1H', directInvoke: allow}}, \
+        onEvents: [{eventRefs: [a], actions: []}], end: {kind: default}}]}";
+    let refused = migrated(document).unwrap_err();
+    assert!(
+        refused.len() == 1 && refused[0].contains("only within a window of time"),
+        "{refused:?}"
+    );
+}
+
+#[test]
 fn arguments_in_a_path_are_encoded() {
     let operation = "rest:GET:https://a.example.com/items/{id}/{part}";
     for (arguments, uri) in [
