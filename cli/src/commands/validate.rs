@@ -156,7 +156,8 @@ impl Read {
         let files = FileResources::new(folder, RESOURCE_BYTES_MAX).anywhere();
         let (resources, missing) = loader.documents(workflow, files, given);
         let checks = Checks::new(workflow, &resources, &FunctionSettings::default());
-        let found = Locations::new(root).checked(workflow, &checks, &missing);
+        let known = &self.reading.diagnostics;
+        let found = Locations::new(root).checked(workflow, &checks, &missing, known);
         self.reading.diagnostics.extend(found);
         self.missing = missing;
     }

@@ -2,7 +2,7 @@
 //! location in the definition.
 
 use swirl_documents::codes;
-use swirl_documents::diagnostic::{Diagnostic, Place, Severity};
+use swirl_documents::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
 use swirl_documents::source::Node;
 use swirl_functions::types::{self, Checks};
 use swirl_functions::{Part, Problem, Site};
@@ -26,6 +26,15 @@ fn properties_of(part: Part) -> &'static [&'static str] {
     }
 }
 
+/// Whether a finding is an error in what stands at a pointer, or in a part of a function's operation there.
+fn is_about(known: &Diagnostic, pointer: &str) -> bool {
+    let Some(rest) = known.pointer.strip_prefix(pointer) else {
+        return false;
+    };
+    let is_within = rest.starts_with('/') && pointer.ends_with("/operation");
+    known.is_error() && (rest.is_empty() || is_within)
+}
+
 /// Finds the locations of functions and calls in a definition.
 pub struct Locations<'a> {
     root: &'a Node,
@@ -39,16 +48,16 @@ impl<'a> Locations<'a> {
 
     /// Functions that cannot be called, and calls that their documents don't allow. A `missing` document is not an
     /// error of the definition. Neither is a function of type `custom`, whose connector the operator configures, nor a
-    /// process, which the operator allows.
+    /// process, which the operator allows. `known` are the findings of the reader, which aren't repeated in other words.
     pub fn checked(
         &self,
         workflow: &Workflow,
         checks: &Checks,
         missing: &[Missing],
+        known: &Diagnostics,
     ) -> Vec<Diagnostic> {
         let refused = checks.refused().iter().filter(|problem| {
-            let mut functions = workflow.functions.iter();
-            let function = functions.find(|known| problem.concerns(known));
+            let function = problem.of_function(workflow);
             let is_missing = |uri: &str| missing.iter().any(|missing| missing.uri == uri);
             let refers =
                 |missing: &Missing| problem.message.contains(&format!("`{}`", missing.uri));
@@ -59,7 +68,9 @@ impl<'a> Locations<'a> {
                     && !missing.iter().any(refers)
             })
         });
-        let refused = refused.map(|problem| self.function(problem));
+        let refused = refused
+            .map(|problem| self.function(problem))
+            .filter(|refused| !known.iter().any(|known| is_about(known, &refused.pointer)));
         let calls = self.calls(&checks.calls(workflow));
         let unaddressed = self.unaddressed(&checks.unaddressed(workflow));
         refused.chain(calls).chain(unaddressed).collect()
@@ -106,7 +117,10 @@ impl<'a> Locations<'a> {
             let mut functions = workflow.functions.iter();
             let own = functions.find(|known| types::document(known) == Some(&*missing.uri));
             let place = own.map(|function| match function.place.as_str() {
-                "" => self.function_place(&function.name, "operation"),
+                "" => {
+                    let site = Site::Operation(Part::Document);
+                    self.place_of(&Problem::of(function, String::new(), site))
+                }
                 task => self.task_place(task, properties_of(Part::Document)),
             });
             let reason = &missing.reason;
@@ -125,8 +139,8 @@ impl<'a> Locations<'a> {
             Site::Auth if !problem.place.is_empty() => {
                 self.task_place(&problem.place, &["authentication"])
             }
-            Site::Operation(_) => self.function_place(&problem.function, "operation"),
-            Site::Auth => self.function_place(&problem.function, "authRef"),
+            Site::Operation(_) => self.function_place(problem, "operation"),
+            Site::Auth => self.function_place(problem, "authRef"),
             Site::Arguments { action, within } => self.call_place(action, &ARGUMENTS, within),
             Site::Selection(action) => self.call_place(action, &["selectionSet"], ""),
         }
@@ -134,10 +148,13 @@ impl<'a> Locations<'a> {
 
     /// A property of a function. If the functions are a list in another document, this is the reference to that
     /// document.
-    fn function_place(&self, name: &str, key: &str) -> Place {
+    fn function_place(&self, problem: &Problem, key: &str) -> Place {
         let found = self.root.get("functions").map(|list| {
-            let own = |function: &&Node| function.get("name").and_then(Node::as_str) == Some(name);
-            let function = list.items().and_then(|all| all.iter().find(own));
+            let name = Some(problem.function.as_str());
+            let own = |function: &&Node| function.get("name").and_then(Node::as_str) == name;
+            let function = list
+                .items()
+                .and_then(|all| all.iter().filter(own).nth(problem.nth));
             function.map_or(list, |function| function.get(key).unwrap_or(function))
         });
         self.place(found)
@@ -192,6 +209,9 @@ impl<'a> Locations<'a> {
 mod tests {
     use super::*;
     use swirl_documents::source::{self, Limits};
+    use swirl_functions::types::Settings;
+    use swirl_spec::Options;
+    use swirl_spec::resource::MapResources;
 
     const DOCUMENT: &str = "\
 id: w
@@ -208,6 +228,7 @@ states:
         let problem = Problem {
             place: String::new(),
             function: "f".to_owned(),
+            nth: 0,
             message: String::new(),
             site,
         };
@@ -237,12 +258,60 @@ states:
         assert_eq!(pointer(selection), call);
     }
 
+    fn checked(functions: &str) -> Vec<String> {
+        let text = format!(
+            "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nfunctions: [{functions}]\nstates: [{{name: A, type: inject, data: {{}}, end: true}}]\n"
+        );
+        let reading = swirl_spec::read(
+            text.as_bytes(),
+            &MapResources::default(),
+            &Options::default(),
+        );
+        let (workflow, root) = (reading.partial.unwrap(), reading.root.unwrap());
+        let checks = Checks::new(&workflow, &[], &Settings::default());
+        let locations = Locations::new(&root);
+        let found = locations.checked(&workflow, &checks, &[], &reading.diagnostics);
+        found.into_iter().map(|one| one.pointer).collect()
+    }
+
+    #[test]
+    fn findings_of_the_reader_are_not_repeated() {
+        for function in [
+            "operation: x.json",
+            "type: graphql, operation: x",
+            "type: rpc, operation: x#y",
+            "type: odata, operation: x",
+            "type: asyncapi, operation: x",
+            "type: 5, operation: x",
+            "type: rest",
+        ] {
+            let found = checked(&format!("{{name: f, {function}}}"));
+            assert!(found.is_empty(), "{function}: {found:?}");
+        }
+    }
+
+    #[test]
+    fn functions_of_one_name_are_told_apart() {
+        let first = "{name: f, type: expression, operation: .a}";
+        let second = checked(&format!("{first}, {{name: f, operation: 'x.json#y'}}"));
+        assert_eq!(second, ["/functions/1/operation"]);
+        let custom = checked(&format!("{first}, {{name: f, type: custom, operation: x}}"));
+        assert!(custom.is_empty(), "{custom:?}");
+    }
+
     #[test]
     fn pointers_are_relative_to_an_embedded_definition() {
         let text = format!("workflows:\n- {}", DOCUMENT.replace('\n', "\n  "));
         let root = source::parse(text.as_bytes(), &Limits::default()).unwrap();
         let locations = Locations::new(root.at("/workflows/0").unwrap());
-        let place = locations.function_place("f", "authRef");
+        let problem = Problem {
+            function: "f".to_owned(),
+            nth: 0,
+            place: String::new(),
+            message: String::new(),
+            site: Site::Auth,
+        };
+        let place = locations.place_of(&problem);
         assert_eq!(
             (place.pointer.as_str(), place.line),
             ("/functions/0/authRef", 4)

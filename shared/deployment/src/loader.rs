@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::diagnostic::{Diagnostic, Diagnostics};
 use swirl_documents::source::Node;
 use swirl_functions::http::{Http, HttpConfig, HttpError};
 use swirl_functions::resources::{Fetcher, Hosts, HttpOptions, HttpResources, Wanted};
@@ -161,7 +161,8 @@ impl Loader {
             (Some(workflow), Some(root)) => (workflow, root),
             (_, root) => {
                 if let (Some(partial), Some(root)) = (reading.partial.take(), &root) {
-                    let found = self.also_wrong(&partial, root, &mut fetcher);
+                    let known = &reading.diagnostics;
+                    let found = self.also_wrong(&partial, root, &mut fetcher, known);
                     reading.diagnostics.extend(found);
                 }
                 reading.root = root;
@@ -231,13 +232,14 @@ impl Loader {
         partial: &Workflow,
         root: &Node,
         fetcher: &mut Fetcher,
+        known: &Diagnostics,
     ) -> Vec<Diagnostic> {
         let locations = Locations::new(root);
         let mut resources = Vec::new();
         let missing = self.fetch(partial, fetcher, &mut resources);
         let checks = Checks::new(partial, &resources, self.caller.settings());
         let mut found = locations.missing(partial, &missing);
-        found.extend(locations.checked(partial, &checks, &missing));
+        found.extend(locations.checked(partial, &checks, &missing, known));
         found
     }
 

@@ -1,12 +1,14 @@
 //! Problems of a definition's functions.
 
-use swirl_model::workflow::Function;
+use swirl_model::workflow::{Function, Workflow};
 
 /// The reason why a function of a definition cannot be called. Retrying with the same documents never helps.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("function `{function}`: {message}")]
 pub struct Problem {
     pub function: String,
+    /// Its number among the functions of this name, from 0: a refused definition may have several.
+    pub nth: usize,
     /// The task's place, of a call that a task describes itself.
     pub place: String,
     pub message: String,
@@ -17,14 +19,19 @@ impl Problem {
     pub fn of(function: &Function, message: String, site: Site) -> Problem {
         Problem {
             function: function.name.to_string(),
+            nth: 0,
             place: function.place.clone(),
             message,
             site,
         }
     }
 
-    pub fn concerns(&self, function: &Function) -> bool {
-        *function.name == *self.function && function.place == self.place
+    /// The function that has it.
+    pub fn of_function<'w>(&self, workflow: &'w Workflow) -> Option<&'w Function> {
+        let functions = workflow.functions.iter();
+        let mut own =
+            functions.filter(|known| *known.name == *self.function && known.place == self.place);
+        own.nth(self.nth)
     }
 }
 

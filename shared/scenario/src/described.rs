@@ -47,7 +47,7 @@ pub fn check(scenario: &Scenario, readings: &[(String, Reading)]) -> Described {
         };
         let Some(root) = root else { continue };
         let locations = Locations::new(root);
-        let mut found = locations.checked(workflow, &checked, &missing);
+        let mut found = locations.checked(workflow, &checked, &missing, &reading.diagnostics);
         found.extend(locations.built_in(workflow));
         if scenario.expect.rejected.is_some() {
             let others = not_carried_out(scenario, reading, workflow, &checked, &locations);
@@ -82,8 +82,7 @@ fn not_carried_out(
         })
     };
     let refused = checks.refused().iter().filter(|problem| {
-        let mut functions = workflow.functions.iter();
-        let function = functions.find(|known| problem.concerns(known));
+        let function = problem.of_function(workflow);
         function.is_some_and(|function| {
             types::word(&function.kind) == "custom"
                 && types::custom::refused(function).is_none()

@@ -261,7 +261,7 @@ fn against_version(
 }
 
 /// "0.1" was the name of four editions, documents of 0.9 often state 0.8, some of 0.8 state 0.9, and some of 0.6 state 0.7
-/// (docs/language.md#decision-97).
+/// or 0.8 (docs/language.md#decision-97).
 fn by_version_and_shape(
     shape: &Shape,
     property: &'static str,
@@ -271,6 +271,7 @@ fn by_version_and_shape(
     let says = format!("'{property}' is '{version}'");
     let certain = match named {
         Edition::V0_7 => shape.of_0_6_for_certain().map(|why| (Edition::V0_6, why)),
+        Edition::V0_8 => shape.of_0_6_clearly().map(|why| (Edition::V0_6, why)),
         Edition::V0_9 => shape.of_0_8_for_certain().map(|why| (Edition::V0_8, why)),
         _ => None,
     };
@@ -464,6 +465,20 @@ impl Shape {
             "a state has 'type: subflow'",
         ];
         signs.into_iter().find(|why| has(why))
+    }
+
+    /// Several signs that 0.6 has and later editions don't, in a document without anything that came later. One old word
+    /// or two don't make a document one of 0.6: 0.8 reads them, with a warning.
+    fn of_0_6_clearly(&self) -> Option<&str> {
+        let is_later = |of: &[Edition]| of.contains(&Edition::V0_8) || of.contains(&Edition::V0_9);
+        let is_of_0_6 = |of: &[Edition]| of.contains(&Edition::V0_6);
+        let found = || self.found.iter();
+        let mut only = found().filter(|(of, _)| is_of_0_6(of) && !is_later(of));
+        let is_clear =
+            only.clone().count() > 2 && !found().any(|(of, _)| is_later(of) && !is_of_0_6(of));
+        only.next()
+            .filter(|_| is_clear)
+            .map(|(_, why)| why.as_str())
     }
 
     /// A sign that no document of 0.9 has, in a document without anything that only 0.9 has. Most signs need an `id`

@@ -111,7 +111,7 @@ fn read_detected(
     match entry {
         Some(entry) => {
             let mut root = root.clone();
-            ctx.leave_out_absent(&mut root);
+            ctx.leave_out_absent_of(&mut root);
             ctx.read_flags(&mut root);
             if entry.rules.is_empty() {
                 (entry.read)(&mut ctx, &root);

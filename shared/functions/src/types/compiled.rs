@@ -50,12 +50,24 @@ impl CompiledFunctions {
     /// The functions that cannot be called. Those of type `expression` are evaluated by the engine.
     pub fn problems(&self, workflow: &Workflow) -> Vec<Problem> {
         let functions = workflow.functions.iter().zip(&self.0);
-        let refused = functions.filter_map(|(function, result)| {
-            let is_called = function.kind != FunctionKind::Expression;
-            let why = result.as_ref().err().filter(|_| is_called)?;
-            let site = Site::Operation(why.part);
-            Some(Problem::of(function, why.reason.clone(), site))
-        });
+        let refused = functions
+            .enumerate()
+            .filter_map(|(at, (function, result))| {
+                let is_called = function.kind != FunctionKind::Expression;
+                let (part, reason) = match result {
+                    Ok(compiled) => (Part::default(), compiled.unusable()?.to_owned()),
+                    Err(why) => (why.part, why.reason.clone()),
+                };
+                let site = Site::Operation(part);
+                let before = workflow.functions[..at].iter();
+                let before = before
+                    .filter(|known| known.name == function.name && known.place == function.place);
+                let problem = Problem {
+                    nth: before.count(),
+                    ..Problem::of(function, reason, site)
+                };
+                Some(problem).filter(|_| is_called)
+            });
         refused.collect()
     }
 
@@ -76,7 +88,8 @@ impl CompiledFunctions {
 
     /// All functions, without those that cannot be called.
     pub(crate) fn into_callable(self) -> impl Iterator<Item = Option<Compiled>> {
-        self.0.into_iter().map(Result::ok)
+        let functions = self.0.into_iter().map(Result::ok);
+        functions.map(|function| function.filter(|function| function.unusable().is_none()))
     }
 }
 

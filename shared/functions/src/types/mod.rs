@@ -175,6 +175,11 @@ pub(crate) trait CompiledFunction: Send + Sync {
         Ok(())
     }
 
+    /// The reason why it cannot be called, although the arguments of its calls can be checked.
+    fn unusable(&self) -> Option<&str> {
+        None
+    }
+
     /// The reason why it cannot be called: nothing says where its service is.
     fn unaddressed(&self) -> Option<&str> {
         None

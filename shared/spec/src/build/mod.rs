@@ -41,5 +41,5 @@ pub(crate) mod schema_files;
 mod search;
 mod template;
 mod timeout;
-mod values;
+pub(crate) mod values;
 mod written;

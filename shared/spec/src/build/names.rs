@@ -52,6 +52,8 @@ impl<T> Table<T> {
 pub(crate) struct FunctionEntry {
     pub id: FunctionId,
     pub kind: FunctionKind,
+    /// Whether its type could be read.
+    pub kind_known: bool,
     pub operation: String,
     /// The location of its type.
     pub location: Location,
@@ -64,6 +66,8 @@ pub(crate) struct EventEntry {
     pub produced: bool,
     /// Whether `kind` is stated.
     pub kind_given: bool,
+    /// Whether a stated `kind` could be read.
+    pub kind_known: bool,
     pub correlated: bool,
 }
 

@@ -60,7 +60,7 @@ impl Ctx<'_> {
             }
             return None;
         };
-        if self.dialect.parts.events_without_kind {
+        if self.dialect.parts.events_without_kind || !entry.kind_known {
             return Some(entry.id);
         }
         if !entry.kind_given && wanted == EventUse::Produce {

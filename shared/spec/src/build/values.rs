@@ -2,6 +2,7 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::{Member, Node};
+use swirl_documents::suggest;
 use swirl_model::Data;
 use swirl_model::workflow::FunctionKind;
 
@@ -9,6 +10,24 @@ use super::advice;
 use super::ctx::{Ctx, Obj, and, did_you_mean, words};
 use super::elsewhere;
 use crate::graphql;
+
+/// The word that is meant by one that isn't allowed, if that is clear, and the hint about it.
+pub(crate) fn meant_word(text: &str, allowed: &[&'static str]) -> (Option<&'static str>, String) {
+    let mut all = allowed.iter().copied();
+    if let Some(same) = all.find(|word| word.eq_ignore_ascii_case(text)) {
+        return (Some(same), format!("write '{same}': case matters"));
+    }
+    if let Some(hint) = elsewhere::word(text, allowed) {
+        return (None, hint.to_owned());
+    }
+    match suggest::did_you_mean(text, allowed.iter().copied()) {
+        Some(near) => (
+            allowed.iter().copied().find(|word| *word == near),
+            format!("did you mean '{near}'?"),
+        ),
+        None => (None, format!("use {}", words(allowed))),
+    }
+}
 
 /// The member of the workflow's metadata that the runtime reads.
 pub(super) const OWN: &str = "swirl";
@@ -204,7 +223,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// One of an enum's words, exactly as written or in any case (docs/language.md#decision-4).
+    /// One of an enum's words, exactly as written or in any case (docs/language.md#decision-4). A word that is one of
+    /// them with a typing error is reported, and taken as that, so that reading continues (docs/language.md#decision-2).
     pub fn word(
         &mut self,
         obj: Obj<'_>,
@@ -216,19 +236,13 @@ impl Ctx<'_> {
         let any_case = self.dialect.words_any_case;
         let same = |word: &&str| *word == text || any_case && word.eq_ignore_ascii_case(&text);
         let known = allowed.iter().copied().find(same);
-        if known.is_none() {
-            let same = allowed.iter().find(|word| word.eq_ignore_ascii_case(&text));
-            let hint = match same {
-                Some(word) => format!("write '{word}': case matters"),
-                None => elsewhere::word(&text, allowed)
-                    .map(str::to_owned)
-                    .or_else(|| did_you_mean(&text, allowed.iter().copied()))
-                    .unwrap_or_else(|| format!("use {}", words(allowed))),
-            };
-            let message = format!("'{name}' cannot be '{text}': it is {}", words(allowed));
-            self.error(node, codes::UNKNOWN_VALUE, message, hint);
+        if known.is_some() {
+            return known;
         }
-        known
+        let (meant, hint) = meant_word(&text, allowed);
+        let message = format!("'{name}' cannot be '{text}': it is {}", words(allowed));
+        self.error(node, codes::UNKNOWN_VALUE, message, hint);
+        meant
     }
 
     /// Accepts a form whose meaning is clear, with a warning (docs/language.md#decision-96).

@@ -19,6 +19,8 @@ enum Test {
     There,
     /// Its value is exactly this word.
     Word(&'static str),
+    /// The same in any case, but for capitals.
+    AnyCase(&'static str),
     /// Its value is a text in capitals.
     Capitals,
     Bool,
@@ -36,7 +38,7 @@ impl Sign {
     /// The word of the sign.
     pub fn keyword(&self) -> Option<&'static str> {
         match self.test {
-            Test::Word(word) => Some(word),
+            Test::Word(word) | Test::AnyCase(word) => Some(word),
             _ => None,
         }
     }
@@ -69,7 +71,7 @@ impl Sign {
         };
         Some(match self.test {
             Test::There => format!("{holder} has '{property}'"),
-            Test::Word(word) => format!("{holder} has '{property}: {word}'"),
+            Test::Word(word) | Test::AnyCase(word) => format!("{holder} has '{property}: {word}'"),
             Test::Capitals => format!("{whose} is in capitals"),
             Test::Bool => format!("{whose} is true or false"),
             Test::Number => format!("{whose} is a number"),
@@ -87,12 +89,10 @@ impl Sign {
         match self.test {
             Test::There => value.is_some(),
             Test::Word(word) => text == Some(word),
-            Test::Capitals => text.is_some_and(|text| {
-                text.len() > 1
-                    && text
-                        .bytes()
-                        .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
-            }),
+            Test::AnyCase(word) => {
+                text.is_some_and(|text| text.eq_ignore_ascii_case(word) && !is_in_capitals(text))
+            }
+            Test::Capitals => text.is_some_and(is_in_capitals),
             Test::Bool => value.is_some_and(|value| value.as_bool().is_some()),
             Test::Number => value.is_some_and(Node::is_number),
             Test::Text => text.is_some(),
@@ -102,6 +102,13 @@ impl Sign {
             Test::Alone => value.is_some() && node.get("id").is_none() && node.get("key").is_none(),
         }
     }
+}
+
+fn is_in_capitals(text: &str) -> bool {
+    text.len() > 1
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
 const fn sign(part: Part, property: &'static str, test: Test, of: &'static [Edition]) -> Sign {
@@ -238,8 +245,8 @@ pub(super) const SIGNS: &[Sign] = &[
     has(Part::Function, "operation", FROM_0_5),
     has(Part::Root, "retries", FROM_0_5),
     // 0.5 and 0.6.
-    sign(Part::State, "type", Test::Word("delay"), UP_TO_0_6),
-    sign(Part::State, "type", Test::Word("subflow"), UP_TO_0_6),
+    sign(Part::State, "type", Test::AnyCase("delay"), UP_TO_0_6),
+    sign(Part::State, "type", Test::AnyCase("subflow"), UP_TO_0_6),
     has(Part::State, "timeDelay", UP_TO_0_6),
     has(Part::State, "workflowId", UP_TO_0_6),
     has(Part::State, "max", UP_TO_0_6),

@@ -57,6 +57,48 @@ fn documents_of_0_6_that_say_0_7() {
 }
 
 #[test]
+fn documents_of_0_6_that_say_0_8() {
+    let subflow = "{name: B, type: SubFlow, workflowId: x, end: true}";
+    for (states, expected) in [
+        (
+            "{name: A, type: operation, onErrors: [{error: x, transition: B}]}",
+            "0.6",
+        ),
+        (
+            "{name: A, type: delay, timeDelay: PT1S, transition: B}",
+            "0.6",
+        ),
+        ("{name: A, type: switch, default: {transition: B}}", "0.6"),
+        (
+            "{name: A, type: subflow, repeat: {max: 2}, workflowId: x}",
+            "0.6",
+        ),
+        // One old state in a document of 0.8.
+        ("{name: A, type: inject, data: {}, transition: B}", "0.8"),
+        // What came after 0.6.
+        (
+            "{name: A, type: operation, onErrors: [{error: x, errorRef: y}]}",
+            "0.8",
+        ),
+        (
+            "{name: A, type: operation, actions: [{functionRef: f, condition: a}], onErrors: [{error: x}]}",
+            "0.8",
+        ),
+        (
+            "{name: A, type: operation, actions: [{functionRef: f, retryRef: r}], onErrors: [{error: x}]}",
+            "0.8",
+        ),
+        (
+            "{name: A, type: operation, timeouts: {}, onErrors: [{error: x}]}",
+            "0.8",
+        ),
+    ] {
+        let text = format!("id: a\nspecVersion: '0.8'\nstart: A\nstates: [{states}, {subflow}]");
+        assert_eq!(edition(&text), expected, "{states}");
+    }
+}
+
+#[test]
 fn by_shape_alone() {
     check(&[
         ("a: 1", "0.8"),

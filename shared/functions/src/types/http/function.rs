@@ -28,9 +28,21 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .map(|function| {
             let server = documents.server(function, None).cloned();
             let own = documents.server_or_own(function, None);
-            let (template, is_relative) = Template::read(&function.operation, server, own)?;
+            let read = Template::read(&function.operation, server, own);
+            let (template, is_relative) = match (read, Template::of_uri(&function.operation)) {
+                (Ok(read), _) => read,
+                // Its calls can be checked even so.
+                (Err(reason), Some(template)) => {
+                    let unusable = Some(reason);
+                    return Ok(Box::new(HttpFunction { template, unusable }) as Compiled);
+                }
+                (Err(reason), None) => return Err(reason.into()),
+            };
             let uri = template.uri.clone();
-            let compiled = Box::new(HttpFunction(template)) as Compiled;
+            let compiled = Box::new(HttpFunction {
+                template,
+                unusable: None,
+            }) as Compiled;
             Ok(match is_relative {
                 true => {
                     let path = uri.trim_start_matches(NOWHERE);
@@ -47,7 +59,11 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         .collect()
 }
 
-struct HttpFunction(Template);
+struct HttpFunction {
+    template: Template,
+    /// The reason why no request can be made of it.
+    unusable: Option<String>,
+}
 
 #[async_trait]
 impl CompiledFunction for HttpFunction {
@@ -57,8 +73,8 @@ impl CompiledFunction for HttpFunction {
         request: &CallRequest,
         context: &Context<'_>,
     ) -> Result<Data, CallError> {
-        let made = request::make(&self.0, &request.arguments)
-            .map_err(|reason| CallError::arguments(format!("{}: {reason}", self.0.uri)))?;
+        let made = request::make(&self.template, &request.arguments)
+            .map_err(|reason| CallError::arguments(format!("{}: {reason}", self.template.uri)))?;
         let what = format!("{} {}", made.method, shown(&made.url));
         let trace = request.trace.map(|trace| trace.to_string());
         let own = made
@@ -94,6 +110,10 @@ impl CompiledFunction for HttpFunction {
     }
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {
-        request::check(&self.0, arguments)
+        request::check(&self.template, arguments)
+    }
+
+    fn unusable(&self) -> Option<&str> {
+        self.unusable.as_deref()
     }
 }

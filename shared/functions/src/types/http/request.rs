@@ -86,6 +86,21 @@ impl Template {
     }
 }
 
+impl Template {
+    /// Of an operation of which only the URI can be read, to check arguments with.
+    pub(super) fn of_uri(operation: &str) -> Option<Template> {
+        let operation: Value = serde_json::from_str(operation).ok()?;
+        let uri = operation.get("uri")?.as_str()?.to_owned();
+        fill(&uri, |_| Ok("0".to_owned())).ok()?;
+        Some(Template {
+            uri,
+            method: Method::GET,
+            headers: Vec::new(),
+            cookies: Vec::new(),
+        })
+    }
+}
+
 /// The arguments that [`make`] would refuse, as far as they are known.
 pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
     let mut names = Vec::new();

@@ -249,6 +249,7 @@ impl Ctx<'_> {
             return None;
         };
         let (function, kind, operation) = (entry.id, entry.kind.clone(), entry.operation.clone());
+        let kind_known = entry.kind_known;
         match (&kind, obj) {
             (FunctionKind::Graphql, Some(obj)) => {
                 for needed in ["arguments", "selectionSet"] {
@@ -269,7 +270,7 @@ impl Ctx<'_> {
                 if *kind == FunctionKind::Odata && !self.options.provided.contains(&name) {
                     self.odata_arguments(obj);
                 }
-                if let Some(node) = obj.get("selectionSet") {
+                if let (Some(node), true) = (obj.get("selectionSet"), kind_known) {
                     let why = format!("the function is of type '{}', not 'graphql'", kind.as_str());
                     self.ignored(node, "selectionSet", &why);
                 }

@@ -29,6 +29,23 @@ const OAUTH2: &[&str] = &[
     "metadata",
 ];
 
+/// The properties of all schemes.
+const ANY: &[&str] = &[
+    "authority",
+    "grantType",
+    "clientId",
+    "clientSecret",
+    "scopes",
+    "username",
+    "password",
+    "audiences",
+    "subjectToken",
+    "requestedSubject",
+    "requestedIssuer",
+    "metadata",
+    "token",
+];
+
 impl Ctx<'_> {
     pub fn auth_definitions(&mut self, node: &Node) {
         // docs/language.md#decision-96.
@@ -58,8 +75,7 @@ impl Ctx<'_> {
             },
         };
         let properties = match (obj.get("properties"), scheme) {
-            (Some(node), Some(scheme)) => self.auth_properties(node, scheme),
-            (Some(_), None) => None,
+            (Some(node), scheme) => self.auth_properties(node, scheme),
             (None, _) => {
                 self.missing(obj, "an auth definition", &["properties"]);
                 None
@@ -81,7 +97,8 @@ impl Ctx<'_> {
         });
     }
 
-    fn auth_properties(&mut self, node: &Node, scheme: AuthScheme) -> Option<Template> {
+    /// Without a `scheme`, which could not be read, any property is accepted.
+    fn auth_properties(&mut self, node: &Node, scheme: Option<AuthScheme>) -> Option<Template> {
         let sight = VisibleVars::PLAIN.with_secrets();
         if node.as_str().is_some() {
             return self
@@ -93,13 +110,14 @@ impl Ctx<'_> {
             return None;
         }
         let (what, known, needed): (_, &[&str], &[&str]) = match scheme {
-            AuthScheme::Basic | AuthScheme::Digest => (
+            None => ("the auth definition", ANY, &[]),
+            Some(AuthScheme::Basic | AuthScheme::Digest) => (
                 "basic auth",
                 &["username", "password", "metadata"],
                 &["username", "password"],
             ),
-            AuthScheme::Bearer => ("bearer auth", &["token", "metadata"], &["token"]),
-            AuthScheme::OAuth2 => ("oauth2 auth", OAUTH2, &["grantType", "clientId"]),
+            Some(AuthScheme::Bearer) => ("bearer auth", &["token", "metadata"], &["token"]),
+            Some(AuthScheme::OAuth2) => ("oauth2 auth", OAUTH2, &["grantType", "clientId"]),
         };
         let obj = self.object(node, what, known)?;
         self.metadata(obj);
@@ -129,7 +147,7 @@ impl Ctx<'_> {
                 members.push((name.to_owned(), template));
             }
         }
-        if scheme == AuthScheme::OAuth2 {
+        if scheme == Some(AuthScheme::OAuth2) {
             self.grant(obj);
         }
         Some(Template::Object(members))

@@ -147,7 +147,7 @@ impl Ctx<'_> {
     /// Texts that look like expressions are sent unchanged, with a warning (docs/language.md#decision-96).
     pub(super) fn warn_unmarked(&mut self, node: &Node) {
         if let Some(text) = node.as_str()
-            && looks_like_an_expression(text)
+            && (looks_like_an_expression(text) || self.begins_with_a_parameter(text))
             // SonataFlow calls the secrets `$SECRET`.
             && self.compiles(&text.trim().replace("$SECRET.", "$SECRETS."))
         {
@@ -163,6 +163,16 @@ impl Ctx<'_> {
         for member in node.members().unwrap_or_default() {
             self.warn_unmarked(member.value());
         }
+    }
+
+    /// `$item`: the name says that the parameter is meant, whatever follows it.
+    fn begins_with_a_parameter(&self, text: &str) -> bool {
+        let Some(name) = text.trim().strip_prefix('$') else {
+            return false;
+        };
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name = &name[..name.find(|c| !is_name(c)).unwrap_or(name.len())];
+        self.params.iter().any(|param| **param == *name)
     }
 
     /// A text that is an expression in the notation of another edition.
@@ -279,6 +289,22 @@ mod tests {
             "a.b (c.d)",
             "if so, then 1.5",
         ] {
+            assert_eq!(call(text), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn unmarked_parameters_are_warned_about() {
+        let call = |text: &str| {
+            findings(&format!(
+                "functions: [{{name: f, operation: 'a.json#f'}}]\nstates: [{{name: A, type: foreach, inputCollection: .l, iterationParam: number, actions: [{{functionRef: {{refName: f, arguments: {{a: {text:?}}}}}}}], end: true}}]\n"
+            ))
+        };
+        let warned = "warning expression-not-marked /states/0/actions/0/functionRef/arguments/a 5";
+        for text in ["$number", "$number.x", "$number | tostring", ".number"] {
+            assert_eq!(call(text), warned, "{text}");
+        }
+        for text in ["$numbers", "$100", "$item", "$number of them"] {
             assert_eq!(call(text), "", "{text}");
         }
     }

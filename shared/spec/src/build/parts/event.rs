@@ -32,13 +32,15 @@ impl Ctx<'_> {
             return;
         };
         let metadata = self.metadata(obj);
-        let produced = self.word(obj, "kind", &["consumed", "produced"]) == Some("produced");
+        let kind = self.word(obj, "kind", &["consumed", "produced"]);
+        let produced = kind == Some("produced");
+        let kind_known = kind.is_some() || !obj.has("kind");
         let source = self.event_source(obj);
         let kind = self.opt_string(obj, "type");
         let data_only = self.boolean(obj, "dataOnly", true);
         let correlation = self.correlations(obj, produced);
         let name = self.need_string(obj, "an event", "name");
-        if !produced && source.is_none() && !obj.has("type") {
+        if !produced && kind_known && source.is_none() && !obj.has("type") {
             let what = match &name {
                 Some(name) => format!("the event '{name}'"),
                 None => "an event".to_owned(),
@@ -68,6 +70,7 @@ impl Ctx<'_> {
                 id,
                 produced,
                 kind_given: obj.has("kind"),
+                kind_known,
                 correlated,
             },
         );
@@ -202,6 +205,12 @@ mod tests {
                 "{event}"
             );
         }
+    }
+
+    #[test]
+    fn an_event_of_an_unreadable_kind_fits_each_use() {
+        let body = "events: [{name: p, kind: prod}]\nstates: [{name: A, type: inject, data: {}, end: {produceEvents: [{eventRef: p}]}}]\n";
+        assert_eq!(findings(body), "error unknown-value /events/0/kind 4");
     }
 
     #[test]

@@ -61,7 +61,9 @@ impl Ctx<'_> {
         if self.functions.get(&name).is_some() {
             self.duplicate(obj.get("name").unwrap_or(node), "function", &name);
         }
-        let kind = kind.unwrap_or(FunctionKind::Rest);
+        // Nothing can be said about a function whose type could not be read.
+        let kind_known = kind.is_some();
+        let kind = kind.unwrap_or_else(|| FunctionKind::Custom(CUSTOM.to_owned()));
         let metadata = self.function_metadata(obj, &kind);
         let operation_node = obj.get("operation").unwrap_or(node);
         let operation = operation.unwrap_or_default();
@@ -80,6 +82,7 @@ impl Ctx<'_> {
         let entry = FunctionEntry {
             id,
             kind: kind.clone(),
+            kind_known,
             operation: operation.clone(),
             location: self.location(obj.get("type").unwrap_or(node)),
             operation_location: self.location(operation_node),
@@ -150,32 +153,23 @@ impl Ctx<'_> {
         {
             return Some(kind.clone());
         }
-        Some(match word.as_str() {
-            "rest" => FunctionKind::Rest,
-            "asyncapi" => FunctionKind::Asyncapi,
-            "rpc" => FunctionKind::Rpc,
-            "graphql" => FunctionKind::Graphql,
-            "odata" => FunctionKind::Odata,
-            "expression" => FunctionKind::Expression,
-            other => {
+        Some(match type_of(&word) {
+            FunctionKind::Custom(other) => {
                 let near = TYPES
                     .iter()
-                    .find(|known| known.eq_ignore_ascii_case(other))
+                    .find(|known| known.eq_ignore_ascii_case(&other))
                     .copied();
-                if let Some(best) = near.or_else(|| suggest::did_you_mean(other, TYPES))
+                if let Some(best) = near.or_else(|| suggest::did_you_mean(&other, TYPES))
                     && best != other
                 {
                     let message = format!("'type' cannot be '{other}': it is {}", words(&TYPES));
-                    self.error(
-                        node,
-                        codes::UNKNOWN_VALUE,
-                        message,
-                        format!("did you mean '{best}'?"),
-                    );
-                    return None;
+                    let hint = format!("did you mean '{best}'?");
+                    self.error(node, codes::UNKNOWN_VALUE, message, hint);
+                    return Some(type_of(best));
                 }
-                FunctionKind::Custom(word)
+                FunctionKind::Custom(other)
             }
+            known => known,
         })
     }
 
@@ -279,6 +273,7 @@ impl Ctx<'_> {
         let mut findings = Vec::new();
         for (name, entry) in self.functions.names().zip(self.functions.values()) {
             if let FunctionKind::Custom(word) = &entry.kind
+                && entry.kind_known
                 && !self.options.provided.contains(name)
             {
                 findings.push((entry.clone(), name.to_owned(), word.clone()));
@@ -345,6 +340,19 @@ impl Ctx<'_> {
     }
 }
 
+/// The type of a function that a word names.
+fn type_of(word: &str) -> FunctionKind {
+    match word {
+        "rest" => FunctionKind::Rest,
+        "asyncapi" => FunctionKind::Asyncapi,
+        "rpc" => FunctionKind::Rpc,
+        "graphql" => FunctionKind::Graphql,
+        "odata" => FunctionKind::Odata,
+        "expression" => FunctionKind::Expression,
+        own => FunctionKind::Custom(own.to_owned()),
+    }
+}
+
 /// What the operation of a function of one of the language's types consists of. `None`: it may be any text.
 pub(crate) fn format_of(kind: &FunctionKind) -> Option<&'static str> {
     Some(match kind {
@@ -398,6 +406,15 @@ mod tests {
                 "error bad-operation /functions/0/operation 4",
             ),
             ("{name: f}", "error missing-property /functions/0 4"),
+            // Of a type that could not be read.
+            (
+                "{name: f, type: 5, operation: .a}",
+                "error wrong-type /functions/0/type 4",
+            ),
+            (
+                "{name: f, type: expresion, operation: '.a |'}",
+                "error unknown-value /functions/0/type 4\nerror bad-expression /functions/0/operation 4",
+            ),
             (
                 "{operation: 'a#b'}",
                 "error missing-property /functions/0 4",

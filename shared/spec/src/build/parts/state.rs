@@ -5,8 +5,8 @@ use swirl_documents::source::Node;
 use swirl_model::workflow::{State, Workflow};
 
 use super::states::{self, StateReader};
-use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
-use crate::build::elsewhere;
+use crate::build::ctx::{Ctx, Obj, StateHead};
+use crate::build::values::meant_word;
 
 /// Properties that every state may have. Each kind adds its own.
 ///
@@ -34,7 +34,9 @@ impl Ctx<'_> {
                 name: text("name").unwrap_or_default().to_owned(),
                 flow: self.flow(),
                 location: self.location(item),
-                is_event: text("type") == Some("event"),
+                is_event: text("type")
+                    .and_then(|word| kind_of(word).0)
+                    .is_some_and(|kind| kind.word == "event"),
                 mark: mark.map(|node| self.location(node)),
                 used_for_compensation: mark.and_then(Node::as_bool) == Some(true),
                 compensated_by: item.get("compensatedBy").map(|node| self.location(node)),
@@ -75,8 +77,9 @@ impl Ctx<'_> {
                 self.object(node, &format!("a state of type '{}'", kind.word), &known)?
             }
             None => {
-                self.misspelt(node, "a state", "name");
-                Obj { node }
+                let mut known: Vec<&str> = COMMON.to_vec();
+                known.extend(states::KINDS.iter().flat_map(|kind| kind.properties));
+                self.object(node, "a state", &known)?
             }
         };
         let name = self.need_string(obj, "a state", "name");
@@ -122,16 +125,8 @@ impl Ctx<'_> {
         let obj = Obj { node };
         self.misspelt(node, "a state", "type");
         let word = self.need_string(obj, "a state", "type")?;
-        let kind = states::KINDS.iter().find(|kind| kind.word == word);
-        if kind.is_none() {
-            let all: Vec<&str> = states::KINDS.iter().map(|kind| kind.word).collect();
-            let hint = all
-                .iter()
-                .find(|known| known.eq_ignore_ascii_case(&word))
-                .map(|known| format!("write '{known}': case matters"))
-                .or_else(|| elsewhere::word(&word, &all).map(str::to_owned))
-                .or_else(|| did_you_mean(&word, all.iter().copied()))
-                .unwrap_or_else(|| format!("use {}", words(&all)));
+        let (kind, hint) = kind_of(&word);
+        if let Some(hint) = hint {
             let place = obj.get("type").unwrap_or(node);
             let message = format!("there is no state type '{word}'");
             self.error(place, codes::UNKNOWN_VALUE, message, hint);
@@ -169,6 +164,16 @@ impl Ctx<'_> {
     }
 }
 
+/// The kind of state that a word names, or means with a typing error, which the hint is about.
+fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<String>) {
+    let find = |word: &str| states::KINDS.iter().find(|kind| kind.word == word);
+    if let Some(kind) = find(word) {
+        return (Some(kind), None);
+    }
+    let (meant, hint) = meant_word(word, &states::KINDS.map(|kind| kind.word));
+    (meant.and_then(find), Some(hint))
+}
+
 #[cfg(test)]
 mod tests {
     use crate::build::parts::testing::findings;
@@ -202,12 +207,24 @@ mod tests {
                 "error missing-property /states/0 5",
             ),
             (
-                "name: A, type: injekt, transition: Z",
+                "name: A, type: injekt, data: {}, transition: Z",
                 "error unknown-value /states/0/type 5",
             ),
             (
-                "name: A, type: Inject, transition: Z",
-                "error unknown-value /states/0/type 5",
+                "name: A, type: Operation, foo: 1, actions: [{functionRef: nope}], transition: Z",
+                "error unknown-value /states/0/type 5\nerror unknown-property /states/0/foo 5\nerror unknown-function /states/0/actions/0/functionRef 5",
+            ),
+            (
+                "name: A, type: pause, foo: 1, stateDataFilter: {inptu: .a}, actions: [], transition: Z",
+                "error unknown-value /states/0/type 5\nerror unknown-property /states/0/foo 5\nerror unknown-property /states/0/stateDataFilter/inptu 5",
+            ),
+            (
+                "name: A, type: parallel, branches: [{name: x, actions: []}], completionType: some, numCompleted: 3, transition: Z",
+                "error unknown-value /states/0/completionType 5\nerror bad-count /states/0/numCompleted 5",
+            ),
+            (
+                "name: A, type: parallel, branches: {name: x}, completionType: atLeast, numCompleted: 1, transition: Z",
+                "error wrong-type /states/0/branches 5",
             ),
             (
                 "name: A, transition: Z",

@@ -91,6 +91,7 @@ impl Reader<'_, '_> {
             id,
             produced: false,
             kind_given: true,
+            kind_known: true,
             correlated: !correlation.is_empty(),
         };
         self.names.events.add(name.clone(), entry);

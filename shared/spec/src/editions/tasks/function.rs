@@ -54,6 +54,7 @@ impl Reader<'_, '_> {
         let entry = FunctionEntry {
             id: FunctionId(self.workflow.functions.len() as u32),
             kind: kind.clone(),
+            kind_known: true,
             operation: operation.clone(),
             location: self.location(obj.get("type").unwrap_or(node)),
             operation_location: self.location(operation_node),

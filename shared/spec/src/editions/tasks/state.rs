@@ -7,7 +7,8 @@ use swirl_model::workflow::{Schema, State};
 
 use super::Reader;
 use super::states::{self, StateReader};
-use crate::build::ctx::{Obj, did_you_mean, words};
+use crate::build::ctx::Obj;
+use crate::build::values::meant_word;
 
 /// Properties that every state may have. Each kind adds its own.
 const COMMON: [&str; 8] = [
@@ -28,14 +29,21 @@ impl Reader<'_, '_> {
             self.wrong_type(node, &format!("a {word}"), "an object");
             return None;
         }
-        let kind = self.state_kind(node)?;
-        let obj = self.checked(node, kind)?;
+        let kind = self.state_kind(node);
+        let obj = match kind {
+            Some(kind) => self.checked(node, kind)?,
+            None => self.checked_in_part(node)?,
+        };
         let name = self.state_name(obj);
         self.opt_string(obj, "id");
         let metadata = self.metadata(obj);
         let (input, output) = self.state_filter(obj);
         let input_schema = self.state_schema(obj, "dataInputSchema");
         let output_schema = self.state_schema(obj, "dataOutputSchema");
+        let Some(kind) = kind else {
+            self.handlers(obj);
+            return None;
+        };
         let retries = if kind.retries {
             self.retries(obj)
         } else {
@@ -105,6 +113,16 @@ impl Reader<'_, '_> {
         self.object(node, &format!("a {word} of type '{}'", kind.word), &known)
     }
 
+    /// A state whose kind could not be read: any kind's properties are accepted.
+    fn checked_in_part<'n>(&mut self, node: &'n Node) -> Option<Obj<'n>> {
+        let (filter, other) = self.variant.filter;
+        let mut known: Vec<&str> = COMMON.to_vec();
+        known.extend([filter, other, "filter", "transition", "end", "retry"]);
+        known.extend(states::KINDS.iter().flat_map(|kind| kind.properties));
+        let what = format!("a {}", self.variant.state);
+        self.object(node, &what, &known)
+    }
+
     fn state_kind(&mut self, node: &Node) -> Option<&'static StateReader> {
         let obj = Obj { node };
         let word = self.variant.state;
@@ -122,25 +140,18 @@ impl Reader<'_, '_> {
         } else {
             text
         };
-        let kind = states::KINDS.iter().find(|kind| kind.word == text);
-        if kind.is_none() {
-            let all: Vec<&str> = states::KINDS
-                .iter()
-                .map(|kind| {
-                    if kind.word == "inject" {
-                        inject
-                    } else {
-                        kind.word
-                    }
-                })
-                .collect();
-            let hint = did_you_mean(&text, all.iter().copied())
-                .unwrap_or_else(|| format!("use {}", words(&all)));
-            let message = format!("there is no {word} type '{text}'");
-            let place = obj.get("type").unwrap_or(node);
-            self.error(place, codes::UNKNOWN_VALUE, message, hint);
+        let find = |text: &str| states::KINDS.iter().find(|kind| kind.word == text);
+        let kind = find(&text);
+        if kind.is_some() {
+            return kind;
         }
-        kind
+        let own = |word: &'static str| if word == "inject" { inject } else { word };
+        let all: Vec<&'static str> = states::KINDS.iter().map(|kind| own(kind.word)).collect();
+        let (meant, hint) = meant_word(&text, &all);
+        let message = format!("there is no {word} type '{text}'");
+        let place = obj.get("type").unwrap_or(node);
+        self.error(place, codes::UNKNOWN_VALUE, message, hint);
+        meant.and_then(|word| find(if word == inject { "inject" } else { word }))
     }
 
     /// The name. An id alone is enough, with a warning (docs/language.md#decision-3).

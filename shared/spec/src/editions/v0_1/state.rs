@@ -31,13 +31,23 @@ impl Reader<'_, '_> {
                 let what = format!("a state of type '{}'", kind.word);
                 self.ctx.object(node, &what, &known)?
             }
-            None => Obj { node },
+            None => {
+                let mut known: Vec<&str> = COMMON.to_vec();
+                known.extend(states::KINDS.iter().flat_map(|kind| kind.properties));
+                known.extend(filter::PROPERTIES);
+                self.ctx.object(node, "a state", &known)?
+            }
         };
         let name = self.ctx.need_string(obj, "a state", "name");
         if let (Some(name), Some(node)) = (&name, obj.get("name")) {
             self.ctx.check_name(node, "a state's name", name);
         }
-        let kind = kind?;
+        let Some(kind) = kind else {
+            let filter = self.filter(obj, "a state");
+            self.selection(filter.input);
+            self.selection(filter.output);
+            return None;
+        };
         if self.draft.end_states == (kind.word != "END") {
             self.other_end(obj, kind);
         }

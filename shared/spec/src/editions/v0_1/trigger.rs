@@ -53,6 +53,7 @@ impl Reader<'_, '_> {
             id: EventId(self.ctx.workflow.events.len() as u32),
             produced: false,
             kind_given: true,
+            kind_known: true,
             correlated: !correlation.is_empty(),
         };
         self.ctx.names.events.add(name.clone(), entry);

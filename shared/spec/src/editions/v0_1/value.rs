@@ -6,6 +6,7 @@ use swirl_model::time::IsoDuration;
 
 use super::Reader;
 use crate::build::ctx::{Obj, words};
+use crate::build::values::meant_word;
 
 /// The seconds in a million years: more than anyone waits, and far from any overflow.
 const SECONDS_MAX: u64 = 31_556_952_000_000;
@@ -129,11 +130,10 @@ impl Reader<'_, '_> {
             self.other_form(node, &format!("'{word}'"), &words(here));
             return Some(word);
         }
-        let hint = crate::build::ctx::did_you_mean(&text, here.iter().copied())
-            .unwrap_or_else(|| format!("use {}", words(here)));
+        let (meant, hint) = meant_word(&text, here);
         let message = format!("{what} cannot be '{text}': it is {}", words(here));
         self.ctx.error(node, codes::UNKNOWN_VALUE, message, hint);
-        None
+        meant
     }
 }
 

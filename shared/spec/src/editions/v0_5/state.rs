@@ -6,8 +6,9 @@ use swirl_model::workflow::{Next, Schema, State, StateId};
 
 use super::states::{self, StateReader};
 use super::{error, filter, next};
-use crate::build::ctx::{Ctx, Obj, StateHead, did_you_mean, words};
+use crate::build::ctx::{Ctx, Obj, StateHead};
 use crate::build::earlier::older::as_there;
+use crate::build::values::meant_word;
 
 const COMMON: &[&str] = &[
     "id",
@@ -34,7 +35,9 @@ pub(super) fn heads(ctx: &mut Ctx<'_>, items: &[Node]) {
             name: text("name").unwrap_or_default().to_owned(),
             flow: ctx.flow(),
             location: ctx.location(item),
-            is_event: text("type").is_some_and(|word| word.eq_ignore_ascii_case("event")),
+            is_event: text("type")
+                .and_then(|word| kind_of(word).0)
+                .is_some_and(|kind| kind.word == "event"),
             mark: mark.map(|node| ctx.location(node)),
             used_for_compensation: mark.and_then(Node::as_bool) == Some(true),
             compensated_by: item.get("compensatedBy").map(|node| ctx.location(node)),
@@ -87,7 +90,11 @@ fn read(ctx: &mut Ctx<'_>, node: &Node, starts: bool) -> Option<State> {
             });
             ctx.object(node, &format!("a state of type '{}'", kind.word), &known)?
         }
-        None => Obj { node },
+        None => {
+            let mut known: Vec<&str> = COMMON.to_vec();
+            known.extend(states::KINDS.iter().flat_map(|kind| kind.properties));
+            ctx.object(node, "a state", &known)?
+        }
     };
     let name = ctx.need_string(obj, "a state", "name");
     if let (Some(name), Some(node)) = (&name, obj.get("name")) {
@@ -137,15 +144,24 @@ fn schema(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Schema> {
     })
 }
 
+/// The kind of state that a word names, or means with a typing error, which the hint is about.
+fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<String>) {
+    let find = |word: &str| {
+        let mut kinds = states::KINDS.iter();
+        kinds.find(|kind| kind.word.eq_ignore_ascii_case(word))
+    };
+    if let Some(kind) = find(word) {
+        return (Some(kind), None);
+    }
+    let (meant, hint) = meant_word(word, &states::KINDS.map(|kind| kind.word));
+    (meant.and_then(find), Some(hint))
+}
+
 fn kind(ctx: &mut Ctx<'_>, node: &Node) -> Option<&'static StateReader> {
     ctx.misspelt(node, "a state", "type");
     let word = ctx.need_string(Obj { node }, "a state", "type")?;
-    let mut kinds = states::KINDS.iter();
-    let kind = kinds.find(|kind| kind.word.eq_ignore_ascii_case(&word));
-    if kind.is_none() {
-        let all: Vec<&str> = states::KINDS.iter().map(|kind| kind.word).collect();
-        let hint = did_you_mean(&word, all.iter().copied())
-            .unwrap_or_else(|| format!("use {}", words(&all)));
+    let (kind, hint) = kind_of(&word);
+    if let Some(hint) = hint {
         let place = node.get("type").unwrap_or(node);
         let message = format!("there is no state type '{word}'");
         ctx.error(place, codes::UNKNOWN_VALUE, message, hint);

@@ -1,5 +1,6 @@
 //! Inject state: static data merged into the state data.
 
+use swirl_documents::codes;
 use swirl_model::Data;
 use swirl_model::workflow::StateKind;
 
@@ -20,7 +21,11 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
             Data::object()
         }
         Some(node) => {
-            if node.members().is_none() {
+            if node.is_null() {
+                let message = "'data' of an inject state must be an object, and is null";
+                let hint = "write 'data: {}' if nothing is injected".to_owned();
+                ctx.error(node, codes::WRONG_TYPE, message, hint);
+            } else if node.members().is_none() {
                 ctx.wrong_type(node, "'data' of an inject state", "an object");
             }
             ctx.static_data(node, "the data of an inject state")

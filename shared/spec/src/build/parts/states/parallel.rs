@@ -20,13 +20,14 @@ pub(super) const KIND: StateReader = StateReader {
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let allowed = &["stateExecTimeout", "branchExecTimeout"];
     let timeouts = ctx.timeouts_of(obj, "a parallel state", allowed, ctx.timeouts);
-    let items = match obj.get("branches") {
-        Some(node) => ctx.full_list(node, "'branches'").unwrap_or_default(),
+    let list = match obj.get("branches") {
+        Some(node) => ctx.full_list(node, "'branches'"),
         None => {
             ctx.missing(obj, "a parallel state", &["branches"]);
-            &[]
+            None
         }
     };
+    let items = list.unwrap_or_default();
     let mut names = HashSet::new();
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
@@ -37,7 +38,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
         branches.push(branch(ctx, item, timeouts));
     }
-    let at_least = at_least(ctx, obj, items.len());
+    let at_least = at_least(ctx, obj, list.map(<[Node]>::len));
     let branches = branches.into_iter().collect::<Option<Vec<_>>>()?;
     let parallel = Parallel {
         branches,
@@ -61,8 +62,10 @@ fn branch(ctx: &mut Ctx<'_>, node: &Node, outer: Timeouts) -> Option<Branch> {
     })
 }
 
-fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
-    let at_least = ctx.word(obj, "completionType", &["allOf", "atLeast"]) == Some("atLeast");
+/// `branches`: their number, if the list could be read.
+fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: Option<usize>) -> Option<Count> {
+    let kind = ctx.word(obj, "completionType", &["allOf", "atLeast"]);
+    let at_least = kind == Some("atLeast");
     let Some(node) = obj.get("numCompleted") else {
         if at_least {
             ctx.missing(
@@ -80,20 +83,13 @@ fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
         codes::BAD_COUNT,
         VisibleVars::PLAIN.with_secrets(),
     );
-    if !at_least {
-        let kind_is_wrong = obj
-            .get("completionType")
-            .is_some_and(|node| node.as_str() != Some("allOf"));
-        if !kind_is_wrong {
-            ctx.ignored(
-                node,
-                "numCompleted",
-                "it belongs to 'completionType: atLeast'",
-            );
-        }
+    if kind == Some("allOf") || !obj.has("completionType") {
+        let why = "it belongs to 'completionType: atLeast'";
+        ctx.ignored(node, "numCompleted", why);
         return None;
     }
-    if let Some(Count::Fixed(count)) = count
+    // Whatever the type is meant to be.
+    if let (Some(Count::Fixed(count)), Some(branches)) = (count, branches)
         && count as usize > branches
     {
         let message = format!("'numCompleted' is {count}, and there are {branches} branches");

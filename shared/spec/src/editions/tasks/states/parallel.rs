@@ -20,14 +20,15 @@ pub(super) const KIND: StateReader = StateReader {
 };
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
-    let items = match obj.get("branches") {
-        Some(node) => reader.full_list(node, "'branches'").unwrap_or_default(),
+    let list = match obj.get("branches") {
+        Some(node) => reader.full_list(node, "'branches'"),
         None => {
             let what = format!("a parallel {}", reader.variant.state);
             reader.missing(obj, &what, &["branches"]);
-            &[]
+            None
         }
     };
+    let items = list.unwrap_or_default();
     let mut names = HashSet::new();
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
@@ -38,7 +39,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         }
         branches.push(branch(reader, item, obj.has("completionType")));
     }
-    let at_least = at_least(reader, obj, items.len());
+    let at_least = at_least(reader, obj, list.map(<[Node]>::len));
     Some(StateKind::Parallel(Parallel {
         branches: branches.into_iter().collect::<Option<_>>()?,
         at_least,
@@ -70,7 +71,8 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node, counted: bool) -> Option<Bra
     })
 }
 
-fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
+/// `branches`: their number, if the list could be read.
+fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: Option<usize>) -> Option<Count> {
     let kind = reader.word(obj, "completionType", &["and", "xor", "n_of_m"]);
     let node = obj.get("n");
     match (kind, node) {
@@ -82,7 +84,12 @@ fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: usize) -> Optio
             reader.missing(obj, &what, &["n"]);
             None
         }
-        (Some("n_of_m"), Some(node)) => {
+        // Whatever the type is meant to be, if it could not be read.
+        (kind, Some(node))
+            if kind.map_or(obj.has("completionType"), |kind| kind == "n_of_m")
+                && (kind.is_some() || node.raw() != "0") =>
+        {
+            let branches = branches?;
             let text = node.as_str().map_or(node.raw(), str::trim);
             let count = whole(text).filter(|count| (1..=branches).contains(&(*count as usize)));
             if count.is_none() {

@@ -27,6 +27,12 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
         );
         return Some(StateKind::Inject(Data::NULL));
     };
+    if node.is_null() {
+        let message = "'data' must be an object, and is null";
+        let hint = "leave 'data' out if nothing is injected".to_owned();
+        ctx.error(node, codes::WRONG_TYPE, message, hint);
+        return None;
+    }
     if node.members().is_none() {
         ctx.wrong_type(node, "'data'", "an object");
         return None;

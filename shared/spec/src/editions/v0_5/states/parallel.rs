@@ -19,13 +19,14 @@ pub(super) const KIND: StateReader = StateReader {
 };
 
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
-    let items = match obj.get("branches") {
-        Some(node) => ctx.full_list(node, "'branches'").unwrap_or_default(),
+    let list = match obj.get("branches") {
+        Some(node) => ctx.full_list(node, "'branches'"),
         None => {
             ctx.missing(obj, "a parallel state", &["branches"]);
-            &[]
+            None
         }
     };
+    let items = list.unwrap_or_default();
     let mut names = HashSet::new();
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
@@ -36,7 +37,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>, _: bool) -> Option<StateKind> {
         }
         branches.push(branch(ctx, item));
     }
-    let at_least = at_least(ctx, obj, items.len());
+    let at_least = at_least(ctx, obj, list.map(<[Node]>::len));
     Some(StateKind::Parallel(Parallel {
         branches: branches.into_iter().collect::<Option<_>>()?,
         at_least,
@@ -57,13 +58,16 @@ fn branch(ctx: &mut Ctx<'_>, node: &Node) -> Option<Branch> {
     })
 }
 
-fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
+/// `branches`: their number, if the list could be read.
+fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: Option<usize>) -> Option<Count> {
     let kind = ctx.word(obj, "completionType", &["and", "xor", "n_of_m"]);
     let given = obj.get("n");
     let count =
         given.and_then(|node| ctx.count(node, "n", 1, codes::BAD_COUNT, VisibleVars::PLAIN));
-    if kind != Some("n_of_m") {
-        if let Some(node) = given.filter(|_| kind.is_some() || !obj.has("completionType")) {
+    // Whatever the type is meant to be, if it could not be read.
+    let is_open = kind.is_none() && obj.has("completionType") && given.is_some();
+    if kind != Some("n_of_m") && !is_open {
+        if let Some(node) = given {
             ctx.ignored(node, "n", "it belongs to 'completionType: n_of_m'");
         }
         return (kind == Some("xor")).then_some(Count::Fixed(1));
@@ -76,7 +80,7 @@ fn at_least(ctx: &mut Ctx<'_>, obj: Obj<'_>, branches: usize) -> Option<Count> {
         );
         return None;
     };
-    if let Some(Count::Fixed(count)) = count
+    if let (Some(Count::Fixed(count)), Some(branches)) = (count, branches)
         && count as usize > branches
     {
         let message = format!("'n' is {count}, and there are {branches} branches");
