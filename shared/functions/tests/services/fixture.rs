@@ -237,7 +237,15 @@ impl Callable {
 
     /// Takes several messages.
     pub async fn take(&self, rule: impl Consumes + 'static) -> Result<Data, WorkflowError> {
-        let mut request = self.made(Data::object(), None, None);
+        self.take_of(Data::object(), rule).await
+    }
+
+    pub async fn take_of(
+        &self,
+        arguments: Data,
+        rule: impl Consumes + 'static,
+    ) -> Result<Data, WorkflowError> {
+        let mut request = self.made(arguments, None, None);
         request.consumes = Some(Arc::new(rule));
         let stored = request.stored.clone();
         let result = self.caller.call(request).await;

@@ -1,11 +1,13 @@
 //! Subscriptions, which take several messages in one call.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use swirl_model::messages::Consumes;
 use swirl_model::{Data, WorkflowError, data};
-use swirl_servers::{MosquittoServer, NatsServer, RedisServer};
+use swirl_servers::{MosquittoServer, NatsServer, RedisServer, until};
 
 use crate::asyncapi::code;
 use crate::fixture::config;
@@ -124,6 +126,109 @@ async fn messages_are_taken_over_mqtt() {
 async fn messages_are_taken_over_redis() {
     let server = RedisServer::start().unwrap();
     subscribe(&document(&server.url(), "light:{id}", json!({}))).await;
+}
+
+/// Takes the message of 2 lumens, and is busy with the first other one until the flood is over.
+#[derive(Debug)]
+struct Busy(Arc<Flood>);
+
+#[derive(Debug, Default)]
+struct Flood {
+    has_reached: AtomicBool,
+    is_over: AtomicBool,
+}
+
+impl Consumes for Busy {
+    fn span(&self) -> Option<Duration> {
+        None
+    }
+
+    fn takes(&self, message: &Data) -> bool {
+        self.0.has_reached.store(true, Ordering::Relaxed);
+        let is_over = || self.0.is_over.load(Ordering::Relaxed).then_some(());
+        until("the end of the flood", is_over);
+        lumens(message) == 2
+    }
+
+    fn is_enough(&self, taken: &[Data]) -> Result<bool, WorkflowError> {
+        Ok(!taken.is_empty())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn redis_keeps_messages_that_nobody_has_taken_yet() {
+    let server = RedisServer::start().unwrap();
+    let hear = function(&document(&server.url(), "light:{id}", json!({})), "hear");
+    let flood = Arc::new(Flood::default());
+    let busy = Busy(Arc::clone(&flood));
+    let taken = tokio::spawn(async move { hear.take(busy).await });
+    let client = redis::Client::open(server.url()).unwrap();
+    let mut client = client.get_multiplexed_async_connection().await.unwrap();
+    let mut publish = async |lumens: u32, beside: usize| -> u64 {
+        let message = json!({"lumens": lumens, "beside": "x".repeat(beside)}).to_string();
+        let mut publish = redis::cmd("PUBLISH");
+        let publish = publish.arg("light:7").arg(message);
+        publish.query_async(&mut client).await.unwrap()
+    };
+    while !flood.has_reached.load(Ordering::Relaxed) {
+        publish(1, 0).await;
+    }
+    for _ in 0..28 {
+        assert_eq!(publish(1, 1 << 20).await, 1);
+    }
+    publish(2, 0).await;
+    let mut list = redis::cmd("CLIENT");
+    let list: String = list
+        .arg(&["LIST", "TYPE", "pubsub"])
+        .query_async(&mut client)
+        .await
+        .unwrap();
+    let (_, kept) = list.split_once(" omem=").unwrap();
+    let kept: usize = kept.split(' ').next().unwrap().parse().unwrap();
+    assert!(kept > 4 << 20, "{list}");
+    flood.is_over.store(true, Ordering::Relaxed);
+    let taken = taken.await.unwrap().unwrap();
+    assert_eq!(all_lumens(&taken), [2]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_flood_of_one_subscription_is_no_matter_for_others() {
+    let server = NatsServer::start().unwrap();
+    let hear = function(&document(&server.url(), "light.{id}", json!({})), "hear");
+    let hear = Arc::new(hear);
+    let flood = Arc::new(Flood::default());
+    let busy = Busy(Arc::clone(&flood));
+    let other = Rule {
+        amount: 1,
+        span: None,
+    };
+    let [flooded, other] = [
+        {
+            let hear = Arc::clone(&hear);
+            tokio::spawn(async move { hear.take(busy).await })
+        },
+        tokio::spawn(async move { hear.take_of(data!({"id": "8"}), other).await }),
+    ];
+    let client = async_nats::connect(server.url()).await.unwrap();
+    let publish = async |subject: &'static str, message: &'static str| {
+        client.publish(subject, message.into()).await.unwrap();
+    };
+    while !flood.has_reached.load(Ordering::Relaxed) {
+        publish("light.7", r#"{"lumens": 1}"#).await;
+        client.flush().await.unwrap();
+    }
+    for _ in 0..5000 {
+        publish("light.7", r#"{"lumens": 1}"#).await;
+    }
+    publish("light.7", r#"{"lumens": 2}"#).await;
+    client.flush().await.unwrap();
+    flood.is_over.store(true, Ordering::Relaxed);
+    let flooded = flooded.await.unwrap().unwrap();
+    assert_eq!(all_lumens(&flooded), [2]);
+    let heard = heard(async { other.await.unwrap() }, async || {
+        publish("light.8", r#"{"lumens": 3}"#).await;
+    });
+    assert_eq!(all_lumens(&heard.await.unwrap()), [3]);
 }
 
 #[tokio::test]

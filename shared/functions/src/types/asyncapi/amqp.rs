@@ -26,6 +26,7 @@ use super::incoming::Incoming;
 use super::kept::Kept;
 use super::mqtt::basic;
 use super::outgoing::Outgoing;
+use super::pace::Pace;
 use crate::auth::{Auth, Secret};
 use crate::egress::Gate;
 use crate::{CallError, CallErrorKind};
@@ -62,7 +63,7 @@ struct Key {
 /// A connection with everything that it needs.
 struct Link {
     connection: Connection,
-    /// For a connection over TLS.
+    /// For a connection over TLS, or of a subscription.
     _relay: Option<Gated>,
 }
 
@@ -84,12 +85,16 @@ impl Key {
         })
     }
 
-    async fn connect(&self, gate: &Gate) -> Result<Arc<Link>, (CallErrorKind, String)> {
+    async fn connect(
+        &self,
+        gate: &Gate,
+        pace: Option<&Arc<Pace>>,
+    ) -> Result<Arc<Link>, (CallErrorKind, String)> {
         let broken = |reason: String| (CallErrorKind::Connection, reason);
         let guest = || (GUEST.to_owned(), Secret::new(GUEST));
         let (username, password) = self.login.clone().unwrap_or_else(guest);
         let start = self.tls.then_some(TlsStart::AtOnce);
-        let way = way_to(gate, &self.host, self.port, start).await;
+        let way = way_to(gate, &self.host, self.port, start, pace).await;
         let (address, relay) = way.map_err(|reason| broken(format!("no connection: {reason}")))?;
         let uri = AMQPUri {
             scheme: AMQPScheme::AMQP,
@@ -124,14 +129,20 @@ impl Key {
 }
 
 impl Amqp {
+    /// With a pace, its connection is its own.
     async fn channel(
         &self,
         key: &Key,
         gate: &Gate,
+        pace: Option<&Arc<Pace>>,
         what: &str,
     ) -> Result<(Arc<Link>, Channel), CallError> {
         let is_alive = |kept: Arc<Link>| async move { kept.connection.status().connected() };
-        let connected = self.kept.get(key, is_alive, key.connect(gate)).await;
+        let connect = key.connect(gate, pace);
+        let connected = match pace {
+            None => self.kept.get(key, is_alive, connect).await,
+            Some(_) => connect.await,
+        };
         let link = connected
             .map_err(|(kind, reason)| CallError::new(kind, format!("{what}: {reason}")))?;
         let channel = link.connection.create_channel().await;
@@ -169,7 +180,7 @@ impl Amqp {
         if let Some(expiration) = binding.expiration {
             properties = properties.with_expiration(expiration.to_string().into());
         }
-        let (_, channel) = self.channel(&key, gate, what).await?;
+        let (_, channel) = self.channel(&key, gate, None, what).await?;
         let confirming = channel.confirm_select(ConfirmSelectOptions::default());
         confirming.await.map_err(wrong)?;
         let options = BasicPublishOptions {
@@ -211,7 +222,9 @@ impl Amqp {
         let what = &incoming.what;
         let wrong = |error: lapin::Error| failed(what, &error);
         let key = Key::of(sending, auth, tls, what)?;
-        let (link, channel) = self.channel(&key, gate, what).await?;
+        // Messages that aren't taken yet are counted by RabbitMQ, and bounded in bytes by the pace.
+        let pace = incoming.takes_many().then_some(&incoming.pace);
+        let (link, channel) = self.channel(&key, gate, pace, what).await?;
         // Other messages stay with the broker.
         let wanted = match incoming.takes_many() {
             true => u16::try_from(MESSAGES_MAX).unwrap_or(u16::MAX),
@@ -385,7 +398,7 @@ mod tests {
             vhost: "/".to_owned(),
             login: None,
         };
-        let (_, refused) = key.connect(&refusing(1)).await.err().unwrap();
+        let (_, refused) = key.connect(&refusing(1), None).await.err().unwrap();
         assert!(
             refused.contains("a server of this installation"),
             "{refused}"

@@ -5,7 +5,8 @@
 //! addresses.
 //!
 //! A client over TLS, which would resolve the server's name itself, connects to a relay of the same kind without TLS. It
-//! leads to a single server, whose certificate it checks by the name.
+//! leads to a single server, whose certificate it checks by the name. The client of a subscription connects to such a
+//! relay too, which reads at the subscription's [pace](super::pace).
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 
+use super::pace::{Pace, Paced};
 use crate::egress::Gate;
 use crate::http::tls;
 use crate::socket;
@@ -42,21 +44,25 @@ const IPV6: u8 = 4;
 const NOT_ALLOWED: u8 = 2;
 const UNREACHABLE: u8 = 4;
 
-/// The address to which a client connects without TLS, and the relay behind it if the server has TLS. The client would
-/// resolve the server's name again, which may lead elsewhere by then.
+/// The address to which a client connects without TLS, and the relay behind it if the server has TLS or there is a pace.
+/// The client would resolve the server's name again, which may lead elsewhere by then.
 pub(super) async fn way_to(
     gate: &Gate,
     host: &str,
     port: u16,
     tls_start: Option<TlsStart>,
+    pace: Option<&Arc<Pace>>,
 ) -> Result<(SocketAddr, Option<Gated>), String> {
-    let Some(start) = tls_start else {
+    if tls_start.is_none() && pace.is_none() {
         return Ok((checked(gate, host, port).await?, None));
+    }
+    let security = match tls_start {
+        Some(start) => Some((Arc::new(tls().map_err(|error| error.to_string())?), start)),
+        None => None,
     };
-    let config = Arc::new(tls().map_err(|error| error.to_string())?);
     // Only URLs have brackets around `[::1]`.
     let host = host.trim_matches(['[', ']']).to_owned();
-    let relay = Gated::relay(gate.clone(), (host, port), config, start);
+    let relay = Gated::relay(gate.clone(), (host, port), security, pace.cloned());
     let relay = relay.await.map_err(|error| error.to_string())?;
     Ok((relay.address(), Some(relay)))
 }
@@ -110,10 +116,12 @@ enum Way {
     Server {
         host: String,
         port: u16,
-        tls: Arc<ClientConfig>,
-        start: TlsStart,
+        security: Option<Security>,
+        pace: Option<Arc<Pace>>,
     },
 }
+
+type Security = (Arc<ClientConfig>, TlsStart);
 
 impl Gated {
     /// Opens a proxy.
@@ -121,18 +129,18 @@ impl Gated {
         Gated::to(gate, Way::Asked).await
     }
 
-    /// Opens a relay to a server, over TLS.
-    pub(super) async fn relay(
+    /// Opens a relay to a server.
+    async fn relay(
         gate: Gate,
         (host, port): (String, u16),
-        tls: Arc<ClientConfig>,
-        start: TlsStart,
+        security: Option<Security>,
+        pace: Option<Arc<Pace>>,
     ) -> io::Result<Gated> {
         let way = Way::Server {
             host,
             port,
-            tls,
-            start,
+            security,
+            pace,
         };
         Gated::to(gate, way).await
     }
@@ -209,11 +217,15 @@ async fn serve(
             Way::Server {
                 host,
                 port,
-                tls,
-                start,
+                security,
+                pace,
             } => {
-                let other = secured(&mut stream, &gate, (host, *port), tls, *start).await;
-                other.inspect_err(|error| note_failure(&failure, error))
+                let other = connected(&mut stream, &gate, (host, *port), security.as_ref()).await;
+                let stream = other.inspect_err(|error| note_failure(&failure, error))?;
+                Ok(match pace.clone() {
+                    Some(pace) => Box::new(Paced { stream, pace }),
+                    None => stream,
+                })
             }
         }
     };
@@ -230,12 +242,11 @@ fn note_failure(failure: &Mutex<Option<String>>, reason: &dyn std::fmt::Display)
     *failure = Some(reason.to_string());
 }
 
-async fn secured(
+async fn connected(
     client: &mut TcpStream,
     gate: &Gate,
     (host, port): (&str, u16),
-    tls: &Arc<ClientConfig>,
-    start: TlsStart,
+    security: Option<&Security>,
 ) -> io::Result<Box<dyn Stream>> {
     let addresses = gate.addresses(host, port).await.map_err(io::Error::other)?;
     if addresses.is_empty() {
@@ -244,6 +255,9 @@ async fn secured(
     }
     let mut stream = TcpStream::connect(&addresses[..]).await?;
     socket::watch_over(&stream)?;
+    let Some((tls, start)) = security else {
+        return Ok(Box::new(stream));
+    };
     let info = match start {
         TlsStart::AtOnce => None,
         TlsStart::AfterInfo => Some(read_info(&mut stream).await?),
@@ -438,7 +452,7 @@ mod tests {
         let relay = async |own: u16, host: &str| {
             let gate = Gate::new(Egress::default().without([("127.0.0.1".to_owned(), own)]));
             let server = (host.to_owned(), port);
-            let relay = Gated::relay(gate, server, tls.clone(), TlsStart::AtOnce);
+            let relay = Gated::relay(gate, server, Some((tls.clone(), TlsStart::AtOnce)), None);
             relay.await.unwrap()
         };
         let open = relay(1, "localhost").await;

@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use swirl_ports::{CallRequest, Stored};
 
 use super::came::{Came, Took};
+use super::pace::Pace;
 use super::server::Server;
 use super::taking::Taking;
 use crate::types::service::TRACEPARENT;
@@ -25,6 +26,8 @@ pub(super) struct Incoming<'a> {
     pub(super) bytes_max: usize,
     /// For protocols in which messages are acknowledged.
     pub(super) stored: &'a Stored,
+    /// For connections of its own.
+    pub(super) pace: Arc<Pace>,
     is_waiting: AtomicBool,
     sink: Sink<'a>,
 }
@@ -54,6 +57,7 @@ impl Incoming<'_> {
             secrets: request.secrets.expose(),
             bytes_max,
             stored: &request.stored,
+            pace: Arc::default(),
             is_waiting: AtomicBool::new(false),
             sink: taking.map_or_else(|| Sink::One(Mutex::default()), Sink::Many),
         }
@@ -83,7 +87,7 @@ impl Incoming<'_> {
 
     /// Awaits the next message; `None`: no more are taken.
     pub(super) async fn next<T>(&self, next: impl Future<Output = T>) -> Option<T> {
-        self.until_over(Duration::ZERO, next).await
+        self.until_over(Duration::ZERO, self.pace.next(next)).await
     }
 
     /// # Errors

@@ -47,6 +47,7 @@ mod mqtt;
 mod mqtt_wait;
 mod nats;
 mod outgoing;
+mod pace;
 mod receive;
 mod redis;
 mod send;

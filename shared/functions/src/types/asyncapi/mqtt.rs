@@ -196,7 +196,7 @@ pub(super) async fn open(key: &Key, bytes_max: usize, gate: &Gate) -> Result<Ses
     // The broker disconnects a client when another one with the same id connects.
     let id = format!("swirl{:016x}", RandomState::new().build_hasher().finish());
     let start = key.tls.then_some(TlsStart::AtOnce);
-    let way = way_to(gate, &key.host, key.port, start).await;
+    let way = way_to(gate, &key.host, key.port, start, None).await;
     let (address, relay) = way.map_err(broken)?;
     let (host, port) = (address.ip().to_string(), address.port());
     let link = match key.version {

@@ -20,6 +20,7 @@ use super::gated::{Gated, TlsStart, way_to};
 use super::incoming::Incoming;
 use super::kept::Kept;
 use super::outgoing::Outgoing;
+use super::pace::{AHEAD_MESSAGES_MAX, Pace};
 use crate::auth::{Auth, Hints, Secret, Tokens};
 use crate::egress::Gate;
 use crate::{CallError, CallErrorKind};
@@ -29,6 +30,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A connection without an answer to two pings is broken.
 const PING: Duration = Duration::from_secs(10);
+
+/// The messages of a subscription on a shared connection that nobody has taken yet.
+const SHARED_MESSAGES_MAX: usize = 256;
 
 /// The header by which a server drops duplicates in a stream.
 const MESSAGE_ID: &str = "Nats-Msg-Id";
@@ -56,7 +60,7 @@ enum Login {
 struct Connection {
     client: Client,
     news: broadcast::Sender<News>,
-    /// For a connection over TLS.
+    /// For a connection over TLS, or of a subscription.
     _relay: Option<Arc<Gated>>,
 }
 
@@ -64,7 +68,7 @@ struct Connection {
 enum News {
     /// Messages that were sent before may have been lost.
     Disconnected,
-    /// A subscription on the connection was too slow.
+    /// A wait on the connection was too slow.
     Lost,
     /// The server's error message.
     Refused(String),
@@ -85,9 +89,8 @@ impl Nats {
             return self.ask(server, tls, outgoing, auth, tokens, gate).await;
         }
         let what = &outgoing.what;
-        let connection = self
-            .logged_in(server, tls, what, auth, tokens, gate)
-            .await?;
+        let key = Key::of(server, tls, what, auth, tokens).await?;
+        let connection = self.connection(&key, what, gate).await?;
         let payload = outgoing.payload.clone().into();
         connection
             .publish(outgoing, headers(outgoing)?, payload)
@@ -106,9 +109,8 @@ impl Nats {
         gate: &Gate,
     ) -> Result<Data, CallError> {
         let what = &outgoing.what;
-        let connection = self
-            .logged_in(server, tls, what, auth, tokens, gate)
-            .await?;
+        let key = Key::of(server, tls, what, auth, tokens).await?;
+        let connection = self.connection(&key, what, gate).await?;
         let request = Request::new()
             .headers(headers(outgoing)?)
             .payload(outgoing.payload.clone().into())
@@ -128,9 +130,15 @@ impl Nats {
     ) -> Result<(), CallError> {
         let what = &incoming.what;
         let server = (sending.server.host(), sending.server.port());
-        let connection = self
-            .logged_in(server, tls, what, auth, tokens, gate)
-            .await?;
+        let key = Key::of(server, tls, what, auth, tokens).await?;
+        let connection = match incoming.takes_many() {
+            false => self.connection(&key, what, gate).await,
+            // The client says that a subscription is too slow, but not which one. So it has a connection of its own.
+            true => {
+                let own = connect(&key, gate, Some(&incoming.pace)).await;
+                own.map_err(|reason| no_connection(what, reason))
+            }
+        }?;
         let client = &connection.client;
         let mut news = connection.news.subscribe();
         let address = incoming.address.clone();
@@ -175,15 +183,28 @@ impl Nats {
         }
     }
 
-    async fn logged_in(
+    async fn connection(
         &self,
+        key: &Key,
+        what: &str,
+        gate: &Gate,
+    ) -> Result<Connection, CallError> {
+        // The client would reconnect by itself with growing delays, but this call needs the connection now.
+        let is_alive =
+            |kept: Connection| async move { kept.client.connection_state() == State::Connected };
+        let connected = self.kept.get(key, is_alive, connect(key, gate, None)).await;
+        connected.map_err(|reason| no_connection(what, reason))
+    }
+}
+
+impl Key {
+    async fn of(
         server: (String, u16),
         tls: bool,
         what: &str,
         auth: Option<&Auth>,
         tokens: &Tokens,
-        gate: &Gate,
-    ) -> Result<Connection, CallError> {
+    ) -> Result<Key, CallError> {
         let login = match auth {
             None => Login::None,
             Some(Auth::Basic { username, password }) => {
@@ -198,30 +219,22 @@ impl Nats {
                 Login::Token(tokens.token(oauth2, &Hints::default(), None).await?)
             }
         };
-        let key = Key { server, tls, login };
-        self.connection(&key, what, gate).await
-    }
-
-    async fn connection(
-        &self,
-        key: &Key,
-        what: &str,
-        gate: &Gate,
-    ) -> Result<Connection, CallError> {
-        // The client would reconnect by itself with growing delays, but this call needs the connection now.
-        let is_alive =
-            |kept: Connection| async move { kept.client.connection_state() == State::Connected };
-        let connected = self.kept.get(key, is_alive, connect(key, gate)).await;
-        connected.map_err(|(kind, reason)| {
-            CallError::new(kind, format!("{what}: no connection: {reason}"))
-        })
+        Ok(Key { server, tls, login })
     }
 }
 
-async fn connect(key: &Key, gate: &Gate) -> Result<Connection, (CallErrorKind, String)> {
+fn no_connection(what: &str, (kind, reason): (CallErrorKind, String)) -> CallError {
+    CallError::new(kind, format!("{what}: no connection: {reason}"))
+}
+
+async fn connect(
+    key: &Key,
+    gate: &Gate,
+    pace: Option<&Arc<Pace>>,
+) -> Result<Connection, (CallErrorKind, String)> {
     let (host, port) = &key.server;
     let start = key.tls.then_some(TlsStart::AfterInfo);
-    let way = way_to(gate, host, *port, start).await;
+    let way = way_to(gate, host, *port, start, pace).await;
     let (address, relay) = way.map_err(|reason| (CallErrorKind::Connection, reason))?;
     let (news, _) = broadcast::channel(16);
     let sender = news.clone();
@@ -230,7 +243,8 @@ async fn connect(key: &Key, gate: &Gate) -> Result<Connection, (CallErrorKind, S
         .ping_interval(PING)
         // Only the address that was checked.
         .ignore_discovered_servers()
-        .subscription_capacity(256)
+        // The client drops what is above it, so a subscription has room for all that its pace permits.
+        .subscription_capacity(pace.map_or(SHARED_MESSAGES_MAX, |_| AHEAD_MESSAGES_MAX))
         .client_capacity(1024)
         .event_callback(move |event| {
             let sender = sender.clone();
@@ -429,7 +443,7 @@ mod tests {
             tls: true,
             login: Login::None,
         };
-        let (_, refused) = connect(&key, &refusing(1)).await.unwrap_err();
+        let (_, refused) = connect(&key, &refusing(1), None).await.unwrap_err();
         assert!(
             refused.contains("a server of this installation"),
             "{refused}"

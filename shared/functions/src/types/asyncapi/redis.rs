@@ -18,6 +18,7 @@ use super::incoming::Incoming;
 use super::kept::Kept;
 use super::mqtt::basic;
 use super::outgoing::Outgoing;
+use super::pace::Pace;
 use super::server::Server;
 use crate::auth::{Auth, Secret};
 use crate::egress::Gate;
@@ -64,9 +65,13 @@ impl Key {
         })
     }
 
-    async fn client(&self, gate: &Gate) -> Result<(Client, Option<Arc<Gated>>), RedisError> {
+    async fn client(
+        &self,
+        gate: &Gate,
+        pace: Option<&Arc<Pace>>,
+    ) -> Result<(Client, Option<Arc<Gated>>), RedisError> {
         let start = self.tls.then_some(TlsStart::AtOnce);
-        let way = way_to(gate, &self.host, self.port, start).await;
+        let way = way_to(gate, &self.host, self.port, start, pace).await;
         let (address, relay) = way.map_err(std::io::Error::other)?;
         let mut url = Url::parse(&format!("redis://{address}")).map_err(|_| {
             (
@@ -86,7 +91,7 @@ impl Key {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT_TIMEOUT))
             .set_response_timeout(Some(ANSWER_TIMEOUT));
-        let (client, relay) = self.client(gate).await?;
+        let (client, relay) = self.client(gate, None).await?;
         let connection = client.get_multiplexed_async_connection_with_config(&config);
         let connection = connection.await.map_err(|error| because(error, &relay))?;
         Ok(Link {
@@ -134,7 +139,7 @@ impl Redis {
     ) -> Result<(), CallError> {
         let what = &incoming.what;
         let key = Key::of(&sending.server, auth, tls, what)?;
-        let client = key.client(gate).await;
+        let client = key.client(gate, Some(&incoming.pace)).await;
         let (client, relay) = client.map_err(|error| failed(what, &error))?;
         let connected = tokio::time::timeout(CONNECT_TIMEOUT, client.get_async_pubsub()).await;
         let connected = connected.map_err(|_| incoming.broken("no connection in time"))?;
