@@ -48,16 +48,16 @@ const ENVIRONMENT: [&str; 24] = [
 const STDERR_LINES_MAX: usize = 5;
 
 /// A command's answer.
-pub(super) struct Finished {
-    pub(super) status: ExitStatus,
-    pub(super) stdout: Vec<u8>,
+pub(crate) struct Finished {
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: Vec<u8>,
     /// The last lines of stderr, joined to one line.
-    pub(super) stderr: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs a command until it has ended and its output is closed. `environment`: variables in addition to the usual ones.
 /// `what` names the command in errors.
-pub(super) async fn run(
+pub(crate) async fn run(
     words: &[String],
     environment: &[String],
     input: &[u8],

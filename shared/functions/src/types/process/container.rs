@@ -3,7 +3,6 @@
 use std::hash::{BuildHasher, Hasher};
 use std::io;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use swirl_model::Data;
@@ -13,6 +12,7 @@ use swirl_ports::CallRequest;
 use super::arguments::pairs;
 use super::settings::Processes;
 use crate::CallError;
+use crate::types::custom::exec;
 
 /// When a container is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl Container {
             let (program, label) = (self.program.clone(), self.label.clone());
             tokio::spawn(async move {
                 tokio::time::sleep(pause).await;
-                end(program, REMOVE, label);
+                end(program, &REMOVE, label);
             });
         }
     }
@@ -51,46 +51,105 @@ impl Drop for Container {
         if self.has_ended {
             return;
         }
-        let words = match self.cleanup {
-            Cleanup::Never => STOP,
-            Cleanup::Always | Cleanup::After(_) => REMOVE,
+        let way = match self.cleanup {
+            Cleanup::Never => &STOP,
+            Cleanup::Always | Cleanup::After(_) => &REMOVE,
         };
         let (program, label) = (self.program.clone(), self.label.clone());
-        end(program, words, label);
+        end(program, way, label);
     }
 }
 
-const REMOVE: &[&str] = &["rm", "--force"];
-const STOP: &[&str] = &["kill"];
+/// The commands that end a container.
+struct Way {
+    find: &'static [&'static str],
+    end: &'static [&'static str],
+}
 
-/// Runs a command for the containers with a label. Nothing waits for it.
-fn end(program: Vec<String>, words: &'static [&'static str], label: String) {
-    let run = move || {
-        let filter = format!("label={label}");
-        let found = output(&program, &["ps", "--all", "--quiet", "--filter", &filter])?;
-        let ids: Vec<&str> = found.split_whitespace().collect();
-        match ids.is_empty() {
-            true => Ok(String::new()),
-            false => output(&program, &[words, &ids[..]].concat()),
-        }
-    };
+const REMOVE: Way = Way {
+    find: &["ps", "--all", "--quiet"],
+    end: &["rm", "--force"],
+};
+
+/// Only containers that run can be stopped.
+const STOP: Way = Way {
+    find: &["ps", "--quiet"],
+    end: &["kill"],
+};
+
+/// The limit for a command that finds or ends a container.
+const END_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The pauses between attempts to end a container.
+const END_PAUSES: [Duration; 4] = [
+    Duration::from_secs(1),
+    Duration::from_secs(5),
+    Duration::from_secs(25),
+    Duration::from_secs(125),
+];
+
+/// The longest output of such a command.
+const OUTPUT_BYTES_MAX: usize = 64 << 10;
+
+/// Ends the containers with a label. Nothing waits for it.
+fn end(program: Vec<String>, way: &'static Way, label: String) {
     std::thread::spawn(move || {
-        if let Err(error) = run() {
-            tracing::warn!("a container can't be removed: {error}");
+        let mut was_looked_for = false;
+        let mut pauses = END_PAUSES.into_iter();
+        loop {
+            match end_once(&program, way, &label, END_TIMEOUT) {
+                Ok(true) => return,
+                // It may just be made when the command that runs it is killed, so it is looked for twice.
+                Ok(false) if was_looked_for => return,
+                Ok(false) => was_looked_for = true,
+                Err(error) => match pauses.len() {
+                    0 => {
+                        return tracing::warn!("a container with the label {label} stays: {error}");
+                    }
+                    _ => tracing::info!("a container can't be ended yet: {error}"),
+                },
+            }
+            let Some(pause) = pauses.next() else { return };
+            std::thread::sleep(pause);
         }
     });
 }
 
-fn output(program: &[String], words: &[&str]) -> io::Result<String> {
-    let (first, rest) = program.split_first().ok_or(io::ErrorKind::NotFound)?;
-    let mut command = Command::new(first);
-    let command = command.args(rest).args(words).stdin(Stdio::null());
-    let output = command.output()?;
-    match output.status.success() {
-        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => Err(io::Error::other(
-            String::from_utf8_lossy(&output.stderr).trim_end(),
-        )),
+/// Returns whether there was any.
+fn end_once(program: &[String], way: &Way, label: &str, limit: Duration) -> io::Result<bool> {
+    let filter = ["--filter".to_owned(), format!("label={label}")];
+    let found = output(program, way.find, &filter, limit)?;
+    let ids: Vec<String> = found.split_whitespace().map(str::to_owned).collect();
+    if ids.is_empty() {
+        return Ok(false);
+    }
+    output(program, way.end, &ids, limit)?;
+    Ok(true)
+}
+
+/// The output of a command line, which is killed at its limit.
+fn output(
+    program: &[String],
+    command: &[&str],
+    arguments: &[String],
+    limit: Duration,
+) -> io::Result<String> {
+    let words = command.iter().map(|word| (*word).to_owned());
+    let words: Vec<String> = [program.to_vec(), words.collect(), arguments.to_vec()].concat();
+    let what = format!("`{} {}`", program.join(" "), command.join(" "));
+    // The worker's runtime may be ending.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let finished = runtime.block_on(async {
+        let run = exec::run(&words, &[], &[], OUTPUT_BYTES_MAX, &what);
+        tokio::time::timeout(limit, run).await
+    });
+    let finished = finished.map_err(|_| io::Error::other(format!("{what} doesn't end")))?;
+    let finished = finished.map_err(|error| io::Error::other(error.message))?;
+    match finished.status.success() {
+        true => Ok(String::from_utf8_lossy(&finished.stdout).into_owned()),
+        false => Err(io::Error::other(format!("{what}: {}", finished.stderr))),
     }
 }
 
@@ -250,6 +309,14 @@ mod tests {
         assert_eq!(eventually(data!({"minutes": 1})), minute);
         assert_eq!(eventually(data!("PT1M")), minute);
         assert_eq!(eventually(data!(5)), None);
+    }
+
+    #[test]
+    fn a_command_that_hangs_is_given_up() {
+        let hangs = ["sh", "-c", "sleep 1000"].map(str::to_owned);
+        let limit = Duration::from_millis(100);
+        let error = end_once(&hangs, &REMOVE, "a=b", limit).unwrap_err();
+        assert!(error.to_string().contains("doesn't end"), "{error}");
     }
 
     #[test]

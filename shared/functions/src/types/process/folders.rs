@@ -123,12 +123,13 @@ fn guard(folder: &Path) -> io::Result<Child> {
 
     const SCRIPT: &str = r#"
 trap '' HUP INT TERM
+n='
+'
 cat > /dev/null
 for round in 1 2 3; do
     for it in /proc/[0-9]*; do
-        case "$(readlink "$it/cwd")" in
-            "$0"/*) kill -KILL "${it#/proc/}" ;;
-            *) grep -qz "^$1=$0/" "$it/environ" && kill -KILL "${it#/proc/}" ;;
+        case "$(readlink "$it/cwd")$n$(tr '\0' '\n' < "$it/environ")" in
+            "$0"/*|*"$n$1=$0"/*) kill -KILL "${it#/proc/}" ;;
         esac
     done
     rm -rf "$0" && [ "$round" -gt 1 ] && break
@@ -139,6 +140,8 @@ done"#;
         .args(["-c", SCRIPT])
         .arg(folder)
         .arg(VARIABLE)
+        .env_clear()
+        .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -305,11 +308,16 @@ mod tests {
 
     #[test]
     fn a_killed_worker_leaves_nothing() {
-        let worker = tempfile::tempdir().unwrap().keep();
+        // A name that has another meaning as a pattern.
+        let worker = tempfile::Builder::new().prefix("a.[*+").tempdir();
+        let worker = worker.unwrap().keep();
         let folder = worker.join("run-1");
         fs::create_dir(&folder).unwrap();
         let id = stray(&folder);
         let mut guard = guard(&worker).unwrap();
+        // Variables of this process may hold passwords.
+        let variables = || fs::read_to_string(format!("/proc/{}/environ", guard.id())).unwrap();
+        assert!(!variables().contains("CARGO"), "{}", variables());
         // The kernel closes it.
         drop(guard.stdin.take());
         end("the guard ends it", id, &worker);

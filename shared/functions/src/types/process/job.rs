@@ -54,8 +54,11 @@ impl Job {
                     let path = folder.path().join(name);
                     std::fs::write(&path, text).map_err(|error| no_folder(&error))?;
                 }
-                let start = script.files.first().map_or("", |(name, _)| name);
-                words.push(folder.path().join(start).display().to_string());
+                let file = |name| folder.path().join(name).display().to_string();
+                if let Some(name) = script.required {
+                    words.extend(["--require".to_owned(), file(name)]);
+                }
+                words.push(file(script.files.first().map_or("", |(name, _)| name)));
                 if !arguments.get("arguments").is_some_and(|it| it.is_object()) {
                     words.extend(listed(arguments)?);
                 }
@@ -108,11 +111,16 @@ fn no_folder(error: &io::Error) -> CallError {
     CallError::new(CallErrorKind::Connection, message)
 }
 
+/// The file that gives a script in JavaScript its variables.
+const START: &str = "start.js";
+
 /// A script, and what runs it.
 struct Script<'s> {
     program: &'s Vec<String>,
     /// Their names and texts. The program gets the first one.
     files: Vec<(&'static str, String)>,
+    /// The file that Node runs before the script.
+    required: Option<&'static str>,
 }
 
 fn script<'s>(
@@ -132,10 +140,15 @@ fn script<'s>(
                 }) || line.starts_with("export ")
             });
             let name = if is_module { "script.mjs" } else { "script.js" };
-            let text = given.map_or_else(|| code.to_owned(), |given| with_globals(code, &given));
+            let mut files = vec![(name, code.to_owned())];
+            if let Some(given) = given {
+                // A line in the code itself would move its lines, and stand before its `'use strict'`.
+                files.push((START, format!("Object.assign(globalThis, {given});\n")));
+            }
             Ok(Script {
                 program: &settings.javascript,
-                files: vec![(name, text)],
+                required: (files.len() > 1).then_some(START),
+                files,
             })
         }
         "python" => {
@@ -153,6 +166,7 @@ fn script<'s>(
             Ok(Script {
                 program: &settings.python,
                 files,
+                required: None,
             })
         }
         other => {
@@ -160,18 +174,4 @@ fn script<'s>(
             Err(CallError::arguments(message))
         }
     }
-}
-
-/// A script with variables, which are on a line of their own, so that the lines of the code keep their numbers as far as
-/// possible. What has to stand at the beginning of a script stays there.
-fn with_globals(code: &str, variables: &Data) -> String {
-    let (first, rest) = match code.split_once('\n') {
-        Some((line, rest)) if line.starts_with("#!") => (format!("{line}\n"), rest),
-        _ => (String::new(), code),
-    };
-    let mut strict = ["'use strict'", "\"use strict\""].into_iter();
-    let start = rest.trim_start();
-    let strict = strict.find(|word| start.starts_with(word));
-    let strict = strict.map_or_else(String::new, |word| format!("{word}; "));
-    format!("{first}{strict}Object.assign(globalThis, {variables});\n{rest}")
 }
