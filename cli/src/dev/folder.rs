@@ -33,11 +33,14 @@ pub struct Folder {
 }
 
 struct Known {
-    stamp: Option<(SystemTime, u64)>,
+    stamp: Stamp,
     /// The definition in the file, if it was deployed.
     id: Option<DefinitionId>,
     again: Option<(Again, Instant)>,
 }
+
+/// The time of a file's last change, and its size; `None` if it can't be had.
+type Stamp = Option<(SystemTime, u64)>;
 
 /// The reason for reading an unchanged file again.
 #[derive(Clone, PartialEq)]
@@ -50,19 +53,25 @@ enum Again {
 
 /// The files that are no definitions, with their stamps, so that they are read once.
 #[derive(Default)]
-struct Looked(BTreeMap<PathBuf, Option<(SystemTime, u64)>>);
+struct Looked {
+    last: BTreeMap<PathBuf, Stamp>,
+    now: BTreeMap<PathBuf, Stamp>,
+}
 
 impl Looked {
     fn is_definition(&mut self, path: &Path) -> bool {
-        if self.0.get(path).is_some_and(|seen| *seen == stamp(path)) {
-            return false;
+        let stamp = stamp(path);
+        let is_known = self.last.get(path).is_some_and(|seen| *seen == stamp);
+        let found = !is_known && is_definition(path);
+        if !found {
+            self.now.insert(path.to_owned(), stamp);
         }
-        let found = is_definition(path);
-        match found {
-            true => self.0.remove(path),
-            false => self.0.insert(path.to_owned(), stamp(path)),
-        };
         found
+    }
+
+    /// Files that the scan hasn't seen are forgotten.
+    fn end_scan(&mut self) {
+        self.last = std::mem::take(&mut self.now);
     }
 }
 
@@ -96,6 +105,7 @@ impl Folder {
                 |path: &Path| known.contains_key(path) || looked.borrow_mut().is_definition(path);
             discover::collect(&self.folder, &mut files, &wanted)
         };
+        self.looked.end_scan();
         let trouble = found.err().map(|error| error.to_string());
         if trouble != self.trouble {
             if let Some(trouble) = &trouble {
@@ -250,8 +260,33 @@ impl Folder {
     }
 }
 
-/// The time of the last change, and the size.
-fn stamp(file: &Path) -> Option<(SystemTime, u64)> {
+fn stamp(file: &Path) -> Stamp {
     let metadata = std::fs::metadata(file).ok()?;
     Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_gone_are_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name);
+        let mut looked = Looked::default();
+        for name in ["a.yaml", "b.yaml"] {
+            std::fs::write(file(name), "a: 1").unwrap();
+            assert!(!looked.is_definition(&file(name)));
+        }
+        looked.end_scan();
+        assert!(!looked.is_definition(&file("b.yaml")));
+        looked.end_scan();
+        assert_eq!(looked.last.keys().collect::<Vec<_>>(), [&file("b.yaml")]);
+        let definition = "specVersion: '0.8'\nid: a\nstates: [{name: A}]";
+        std::fs::write(file("b.yaml"), definition).unwrap();
+        assert!(looked.is_definition(&file("b.yaml")));
+        looked.end_scan();
+        assert!(looked.last.is_empty());
+    }
 }
