@@ -269,6 +269,7 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         history_max: limits.history_max,
         inbox_max: limits.inbox_max,
         instance_bytes: config.limits.instance_bytes,
+        record_max: record_max(config.limits.data_bytes),
         retain_ms: ms(limits.retain),
         retain_max: limits.retain_max,
         retain_bytes: KeptBytes {
@@ -287,6 +288,13 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         takeover_ms: ms(takeover(config)),
         ..swirl_redis::Options::default()
     })
+}
+
+/// A scope's record has its data, the context, and as much twice in the tasks around the current one. The rest of it is
+/// small.
+fn record_max(data_bytes: usize) -> usize {
+    let usual = swirl_redis::Options::default().record_max;
+    data_bytes.saturating_mul(5).max(usual)
 }
 
 pub fn nats_options(config: &Config, role: &str) -> swirl_nats::Options {

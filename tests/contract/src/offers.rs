@@ -182,6 +182,7 @@ pub async fn a_queue_counts_for_its_instance(b: Backend) {
         attempt: None,
         extending: None,
         listen: Some(Box::new(run)),
+        bytes: 0,
     };
     let held = b.hold(&root("a")).await;
     let large = change(vec![]).at(blocked(Work::Events)).frames(vec![frame]);

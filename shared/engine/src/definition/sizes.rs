@@ -12,7 +12,8 @@ const EVENT_OVERHEAD: usize = 1024;
 /// Limits that are the same for all definitions of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sizes {
-    /// The state data of a scope, and the input of an instance, as JSON text.
+    /// The state data of a scope, and the input of an instance, as JSON text. The tasks around the current one may hold
+    /// twice as much together.
     pub data_bytes: usize,
     /// The results of all branches of a fork, as JSON text.
     pub fork_bytes: usize,
@@ -53,6 +54,20 @@ impl Sizes {
             true => Err(self.too_large(what)),
             false => Ok(()),
         }
+    }
+
+    /// What the tasks around the current one hold. Without this limit, a scope's record could become larger than a store
+    /// takes.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.data_bytes.saturating_mul(2)
+    }
+
+    pub(crate) fn too_large_around(&self) -> WorkflowError {
+        let message = format!(
+            "the tasks around it would hold more than {} bytes, with their inputs and lists",
+            self.held_bytes()
+        );
+        WorkflowError::new(names::LIMIT_EXCEEDED, message)
     }
 
     fn too_large(&self, what: &str) -> WorkflowError {

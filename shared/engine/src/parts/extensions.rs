@@ -4,8 +4,8 @@
 //! What they give is dropped, unless one before the task skips it.
 
 use swirl_model::WorkflowError;
-use swirl_model::scope::{Exit, Extending, Frame};
-use swirl_model::workflow::{Extension, Task};
+use swirl_model::scope::{Exit, Extending, Frame, Position};
+use swirl_model::workflow::{Extension, FlowId, Task};
 
 use crate::definition::Definition;
 use crate::scope::{Ctx, Next, Step};
@@ -41,14 +41,31 @@ impl Ctx<'_> {
             self.move_to(position);
             if let Some(list) = extension.before.filter(|_| applies) {
                 let data = self.scope.data.clone();
-                self.push_extension(Extending { data, way: None });
+                self.push_extension(Extending { data, way: None })?;
                 return Ok(Some(Next::Tasks(list)));
             }
         }
     }
 
     /// Begins the next extension after the current task, whose raw output is there.
-    pub(crate) fn extend_after(&mut self, way: Exit) -> Option<Next> {
+    ///
+    /// # Errors
+    /// The tasks around it would hold too much.
+    pub(crate) fn extend_after(&mut self, way: Exit) -> Result<Option<Next>, WorkflowError> {
+        let Some((position, list)) = self.next_after() else {
+            return Ok(None);
+        };
+        self.move_to(position);
+        let data = self.scope.data.clone();
+        self.push_extension(Extending {
+            data,
+            way: Some(way),
+        })?;
+        Ok(Some(Next::Tasks(list)))
+    }
+
+    /// The tasks of the next extension after the current task, and the position from which they begin.
+    fn next_after(&self) -> Option<(Position, FlowId)> {
         let mut position = self.scope.position()?.clone();
         let progress = position.task.as_mut()?.extensions.as_mut()?;
         if progress.after.is_empty() {
@@ -56,13 +73,7 @@ impl Ctx<'_> {
         }
         let index = progress.after.remove(0);
         let list = extension(self.def, index)?.after?;
-        self.move_to(position);
-        let data = self.scope.data.clone();
-        self.push_extension(Extending {
-            data,
-            way: Some(way),
-        });
-        Some(Next::Tasks(list))
+        Some((position, list))
     }
 
     /// The tasks of an extension have ended: the extended task continues.

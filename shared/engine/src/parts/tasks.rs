@@ -95,7 +95,7 @@ impl Ctx<'_> {
 
     /// Ends a task whose work is done: the data is its raw output.
     pub(crate) fn finish_task(&mut self, id: StateId, task: &Task, way: Exit) -> Step {
-        if let Some(next) = self.extend_after(way) {
+        if let Some(next) = self.extend_after(way)? {
             return Ok(next);
         }
         let def = self.def;

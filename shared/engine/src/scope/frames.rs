@@ -18,23 +18,35 @@ impl Ctx<'_> {
     }
 
     /// Puts the current task around what follows.
-    pub(crate) fn push_frame(&mut self, iteration: Option<Iteration>, attempt: Option<TryRun>) {
-        if let Some(frame) = self.frame(FramePart::Body) {
-            self.push(Frame {
+    ///
+    /// # Errors
+    /// The tasks around it would hold too much.
+    pub(crate) fn push_frame(
+        &mut self,
+        iteration: Option<Iteration>,
+        attempt: Option<TryRun>,
+    ) -> Check {
+        match self.frame(FramePart::Body) {
+            Some(frame) => self.push(Frame {
                 iteration,
                 attempt,
                 ..frame
-            });
+            }),
+            None => Ok(()),
         }
     }
 
     /// Puts the current task around tasks of an extension.
-    pub(crate) fn push_extension(&mut self, extending: Extending) {
-        if let Some(frame) = self.frame(FramePart::Extension) {
-            self.push(Frame {
+    ///
+    /// # Errors
+    /// The tasks around it would hold too much.
+    pub(crate) fn push_extension(&mut self, extending: Extending) -> Check {
+        match self.frame(FramePart::Extension) {
+            Some(frame) => self.push(Frame {
                 extending: Some(extending),
                 ..frame
-            });
+            }),
+            None => Ok(()),
         }
     }
 
@@ -50,13 +62,18 @@ impl Ctx<'_> {
             attempt: None,
             extending: None,
             listen: None,
+            bytes: 0,
         })
     }
 
-    fn push(&mut self, frame: Frame) {
+    fn push(&mut self, mut frame: Frame) -> Check {
+        let sizes = &self.def.sizes;
+        let held = held_bytes(&self.scope.frames, &frame, sizes.held_bytes());
+        frame.bytes = held.ok_or_else(|| sizes.too_large_around())?;
         let mut frames = self.scope.frames.clone();
         frames.push(frame);
         self.emit(Event::Frames(frames));
+        Ok(())
     }
 
     /// Changes the innermost frame.
@@ -154,6 +171,21 @@ impl Ctx<'_> {
         }
         Ok(())
     }
+}
+
+/// The size of the data of a new frame and of those around it; `None` if it is above the limit.
+fn held_bytes(around: &[Frame], frame: &Frame, limit: usize) -> Option<usize> {
+    let around = around.last().map_or(0, |outer| {
+        let listen = outer.listen.as_ref();
+        outer.bytes + listen.map_or(0, |run| run.held_bytes + run.output_bytes)
+    });
+    // The item of an iteration is a variable, too.
+    let items = frame.iteration.as_ref().map(|iteration| &iteration.items);
+    let extending = frame.extending.as_ref().map(|extending| &extending.data);
+    let own = [&frame.task.raw, &frame.task.input].map(Option::as_ref);
+    let mut own = own.into_iter().chain([items, items, extending]).flatten();
+    let left = own.try_fold(limit.checked_sub(around)?, |left, data| data.left_of(left))?;
+    Some(limit - left)
 }
 
 /// The position of a task around the current one.

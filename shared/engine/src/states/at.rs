@@ -256,8 +256,10 @@ impl<'c, 'a> At<'c, 'a> {
         last.is_some_and(|frame| frame.state == self.id)
     }
 
-    pub fn push_frame(&mut self, iteration: Option<Iteration>, attempt: Option<TryRun>) {
-        self.ctx.push_frame(iteration, attempt);
+    /// # Errors
+    /// The tasks around it would hold too much.
+    pub fn push_frame(&mut self, iteration: Option<Iteration>, attempt: Option<TryRun>) -> Check {
+        self.ctx.push_frame(iteration, attempt)
     }
 
     pub fn change_frame(&mut self, change: impl FnOnce(&mut Frame)) {

@@ -7,7 +7,7 @@ use crate::scope::{Next, Step};
 
 impl Kind for FlowId {
     fn begin(&self, at: &mut At<'_, '_>) -> Step {
-        at.push_frame(None, None);
+        at.push_frame(None, None)?;
         Ok(Next::Tasks(*self))
     }
 }

@@ -24,7 +24,7 @@ impl Kind for For {
             index: 0,
             steps: at.steps(),
         };
-        at.push_frame(Some(iteration.clone()), None);
+        at.push_frame(Some(iteration.clone()), None)?;
         if at.workflow()[self.body].states.is_empty() {
             // Only the condition is evaluated, over the same data for each item.
             let items = iteration.items.as_array().unwrap_or_default();

@@ -11,7 +11,7 @@ impl Kind for TaskFunction {
             let input = at.view().template(template, at.data())?;
             at.put_data(input)?;
         }
-        at.push_frame(None, None);
+        at.push_frame(None, None)?;
         Ok(Next::Tasks(self.body))
     }
 }

@@ -18,7 +18,7 @@ impl Kind for Listen {
             return Ok(Next::List(call));
         }
         if !at.has_frame() {
-            at.push_frame(None, None);
+            at.push_frame(None, None)?;
             at.change_frame(|frame| frame.listen = Some(Box::default()));
         }
         at.listen()?;
@@ -44,7 +44,7 @@ impl Kind for Listen {
             queue,
             ..ListenRun::default()
         };
-        at.push_frame(None, None);
+        at.push_frame(None, None)?;
         at.change_frame(|frame| frame.listen = Some(Box::new(run)));
         at.restore_input();
         progress(self, at)

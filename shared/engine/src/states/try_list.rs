@@ -16,7 +16,7 @@ impl Kind for Try {
                     since: at.now(),
                     ..TryRun::default()
                 }),
-            );
+            )?;
         }
         if let Some(bound) = self.retry.as_ref().and_then(|retry| retry.attempt.as_ref()) {
             let seq = at.arm(TimerKind::Task, bound)?;

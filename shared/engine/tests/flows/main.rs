@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 mod branches;
+mod frames;
 mod listens;
 mod retries;
 mod rig;

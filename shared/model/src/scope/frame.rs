@@ -88,6 +88,9 @@ pub struct Frame {
     /// Of a `listen`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub listen: Option<Box<ListenRun>>,
+    /// The size of its data, except that of a `listen`, and of all data of the frames around it.
+    #[serde(default, skip_serializing_if = "is_empty")]
+    pub bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
