@@ -3,88 +3,23 @@
 //! `functions.servers`.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-#[path = "../../../shared/scenario/src/kit/features.rs"]
-mod features;
 mod pets;
 
-use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use features::{Case, Seen, examine_all, folder, yaml};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
-use swirl_servers::{NatsServer, PATIENCE, RedisServer};
+use swirl_chaos::{Cluster, Role};
+use swirl_kit::{Case, Seen, examine_all, folder, yaml};
+use swirl_servers::Process;
 use tokio::runtime::Runtime;
 
-/// Killed when dropped.
-struct Process {
-    child: Child,
-    /// The line that says that it is ready.
-    line: String,
-}
+const BINARY: &str = env!("CARGO_BIN_EXE_swirl");
 
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Process {
-    /// Returns when the process has written a line with these words. Its requests to the kit's hosts go to `pets`.
-    fn start(pets: &str, arguments: &[&str], ready: &str) -> Process {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
-        command.args(arguments);
-        let hosts = ["petstore.swagger.io", "httpbin.org"];
-        let servers = hosts.map(|host| format!("https://{host}={pets}"));
-        if arguments[0] == "dev" {
-            let servers = servers.iter().map(String::as_str);
-            command.args(servers.flat_map(|entry| ["--function-server", entry]));
-        } else {
-            command.env("SWIRL_FUNCTIONS_SERVERS", servers.join(","));
-            command.args(["--log-format", "text"]);
-        }
-        command
-            .env("SWIRL_LOG", "info")
-            .env_remove("SWIRL_CONFIG")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (found, line) = std::sync::mpsc::channel();
-        let words = ready.to_owned();
-        // Reads to the end, because otherwise the process blocks once the pipe is full.
-        std::thread::spawn(move || {
-            let mut all = String::new();
-            for line in lines.map_while(Result::ok) {
-                if line.contains(&words) {
-                    let _ = found.send(Ok(line.clone()));
-                }
-                all.push_str(&line);
-                all.push('\n');
-            }
-            let _ = found.send(Err(all));
-        });
-        let mut process = Process {
-            child,
-            line: String::new(),
-        };
-        process.line = match line.recv_timeout(PATIENCE) {
-            Ok(Ok(line)) => line,
-            Ok(Err(log)) => panic!("{arguments:?} ended: {log}"),
-            Err(_) => panic!("{arguments:?} doesn't get ready"),
-        };
-        process
-    }
-
-    /// `http://HOST:PORT`
-    fn api(&self) -> &str {
-        let (_, url) = self.line.split_once("the API is at ").unwrap();
-        url.split("/api/").next().unwrap()
-    }
+/// The kit's hosts, at the address of a service of this test.
+fn hosts(pets: &str) -> [String; 2] {
+    ["petstore.swagger.io", "httpbin.org"].map(|host| format!("https://{host}={pets}"))
 }
 
 /// The API of a server.
@@ -177,46 +112,41 @@ impl Api<'_> {
     }
 }
 
-fn examine_on(process: &Process, folder: &Path) {
-    let mut api = Api::new(process.api());
+fn examine_on(url: &str, folder: &Path) {
+    let mut api = Api::new(url);
     examine_all(folder, |case| api.examine(case));
 }
 
 #[test]
 fn the_kit_passes_on_swirl_dev() {
     let Some(folder) = folder() else { return };
-    let (pets, empty) = (pets::serve(), tempfile::tempdir().unwrap());
-    let arguments = [
-        "dev",
-        "--listen",
-        "127.0.0.1:0",
-        empty.path().to_str().unwrap(),
-    ];
-    let dev = Process::start(&pets, &arguments, "the API is at ");
-    examine_on(&dev, Path::new(&folder));
+    let (definitions, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let log = own.path().join("log");
+    let mut arguments = ["dev", "--listen", "127.0.0.1:0"]
+        .map(str::to_owned)
+        .to_vec();
+    for host in hosts(&pets::serve()) {
+        arguments.extend(["--function-server".to_owned(), host]);
+    }
+    arguments.push(definitions.path().display().to_string());
+    let mut dev = Process::start(BINARY, "", &arguments, &log).unwrap();
+    let url = || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let (_, url) = text.split_once("the API is at ")?;
+        url.split_once("/api/").map(|(url, _)| url.to_owned())
+    };
+    dev.wait_until("API", || url().is_some()).unwrap();
+    examine_on(&url().unwrap(), Path::new(&folder));
 }
 
 #[test]
 fn the_kit_passes_on_a_cluster() {
     let Some(folder) = folder() else { return };
-    let pets = pets::serve();
-    let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
-    let (redis, nats) = (redis.url(), nats.url());
-    let start = |role: &str, own: &[&str], ready: &str| {
-        let common = [role, "--redis-url", &redis, "--nats-url", &nats];
-        let limits = [
-            "--nats-events-bytes-max",
-            "16MiB",
-            "--nats-tasks-bytes-max",
-            "16MiB",
-        ];
-        Process::start(&pets, &[&common[..], &limits, own].concat(), ready)
-    };
-    let listens = ["--coordinator-listen", "127.0.0.1:0", "--auth-mode", "off"];
-    let coordinator = start("coordinator", &listens, "the API is at ");
-    let _workers = [(); 2].map(|()| {
-        let listens = ["--worker-listen", "127.0.0.1:0"];
-        start("worker", &listens, "working")
-    });
-    examine_on(&coordinator, Path::new(&folder));
+    let servers = format!("--functions-servers={}", hosts(&pets::serve()).join(","));
+    let lease = Duration::from_secs(10);
+    let cluster = Cluster::start_with(Path::new(BINARY), 2, 1, lease, false, &[servers]).unwrap();
+    let mut processes = cluster.processes.iter();
+    let coordinator = processes.find(|process| process.role == Role::Coordinator);
+    let url = format!("http://{}", coordinator.unwrap().address);
+    examine_on(&url, Path::new(&folder));
 }

@@ -1,11 +1,9 @@
 //! Runs the conformance kit of DSL 1.0, if `SWIRL_CTK` names the folder of its features: `cargo test -p swirl-scenario
 //! kit -- --nocapture`. The kit isn't part of this repository.
 
-mod features;
-
 use std::path::Path;
 
-use features::{Case, Seen, cases, examine_all, folder};
+use swirl_kit::{Case, Seen, cases, examine_all, folder};
 
 use crate::file::Scenario;
 use crate::observed::Observed;

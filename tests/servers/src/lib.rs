@@ -36,6 +36,7 @@ pub use kafka::KafkaMock;
 pub use mosquitto::{MosquittoOptions, MosquittoServer};
 pub use nats::{NatsOptions, NatsServer};
 pub use port::{free_port, free_ports};
+pub use process::Process;
 pub use proxy::Proxy;
 pub use rabbitmq::RabbitServer;
 pub use redis::{RedisOptions, RedisServer};

@@ -1,5 +1,5 @@
-//! Reads the features of the conformance kit of DSL 1.0, and checks what they say of a run. The kit's own tests in
-//! virtual time and over HTTP share this file.
+//! Reads the features of the conformance kit of DSL 1.0, and checks what they say of a run, in virtual time or over HTTP.
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::ffi::OsString;
 use std::path::Path;
