@@ -13,6 +13,7 @@ use swirl_migrate::{
 use swirl_spec::Reading;
 use swirl_spec::edition::Edition;
 use swirl_spec::resource::FileResources;
+use swirl_spec::vocabulary::is_label;
 
 use super::validate::{self, Read};
 use crate::functions::GivenArgs;
@@ -221,9 +222,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// The namespace must be one that DSL 1.0 allows.
 fn target(args: &Args) -> anyhow::Result<Target> {
     let name = &args.namespace;
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    let is_label = !name.is_empty() && name.len() <= 63 && name.chars().all(plain);
-    if !is_label || name.starts_with('-') || name.ends_with('-') {
+    if !is_label(name) {
         bail!(
             "'--namespace {name}' must be at most 63 letters, digits and dashes, without a dash at either end"
         );

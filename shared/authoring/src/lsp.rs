@@ -8,6 +8,7 @@ mod analysis;
 mod around;
 mod completion;
 mod declared;
+mod entries;
 mod expressions;
 mod fixes;
 mod flow;
@@ -19,6 +20,7 @@ pub(crate) mod properties;
 mod scalar;
 mod serve;
 mod shape;
+mod task_flow;
 mod text;
 mod unfinished;
 
@@ -36,6 +38,7 @@ use analysis::Analysis;
 use expressions::{Known, VisibleVars};
 use flow::Flow;
 use names::Names;
+use task_flow::TaskFlow;
 use text::{Position, Text};
 
 pub use serve::{Gone, serve};
@@ -85,6 +88,7 @@ struct Outline {
     names: Names,
     sight: VisibleVars,
     flow: Flow,
+    task_flow: Option<TaskFlow>,
     edition: Option<Edition>,
 }
 
@@ -294,6 +298,7 @@ impl Session {
         let (text, Outline { names, edition, .. }) = (&document.text, &document.outline);
         let known = Known {
             flow: &document.outline.flow,
+            tasks: document.outline.task_flow.as_ref(),
             schema: document.input_schema.as_ref(),
         };
         let expression = document.outline.sight.complete(text, at, names, &known);
@@ -383,6 +388,7 @@ impl Outline {
             names: declared::names_of(&root),
             sight: VisibleVars::of(&root, edition),
             flow: Flow::of(&root),
+            task_flow: declared::has_tasks(&root).then(|| TaskFlow::of(root)),
             edition,
         })
     }

@@ -1,6 +1,7 @@
 //! The templates of `swirl new`: workflows to start with, each with a passing scenario, in DSL 1.0 and in edition 0.8.
 
 use swirl_spec::edition::Edition;
+use swirl_spec::vocabulary::is_label;
 
 /// A template.
 #[derive(Debug)]
@@ -124,12 +125,7 @@ impl Template {
 /// Checks a text that is to be an id and part of a file name.
 pub(crate) fn check_id(id: &str, edition: Edition) -> Result<(), Error> {
     if edition == Edition::V1_0 {
-        let good = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let is_label = (1..=63).contains(&id.len())
-            && id.chars().all(good)
-            && !id.starts_with('-')
-            && !id.ends_with('-');
-        return match is_label {
+        return match is_label(id) {
             true => Ok(()),
             false => Err(Error::Label(id.to_owned())),
         };

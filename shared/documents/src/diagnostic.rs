@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 
 pub use crate::codes::Code;
 
@@ -78,6 +79,8 @@ pub struct Diagnostic {
     pub message: String,
     /// The action to take.
     pub hint: Option<String>,
+    /// The names or words that may stand here, if the reader knows them.
+    pub words: Arc<Vec<String>>,
     pub related: Option<Box<Related>>,
     /// The part of the text that begins at the location, if that text contains an expression.
     pub part: Option<Box<Part>>,
@@ -101,6 +104,7 @@ impl Diagnostic {
             column,
             message,
             hint: None,
+            words: Arc::default(),
             related: None,
             part: None,
         }
@@ -238,6 +242,15 @@ impl Diagnostics {
 
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list.iter()
+    }
+
+    /// Whether the same finding is there.
+    pub fn contains(&self, finding: &Diagnostic) -> bool {
+        let place = |one: &Diagnostic| (one.line, one.column);
+        let first = self.list.partition_point(|one| place(one) < place(finding));
+        let from = self.list[first..].iter();
+        from.take_while(|one| place(one) == place(finding))
+            .any(|one| one == finding)
     }
 
     pub fn as_slice(&self) -> &[Diagnostic] {

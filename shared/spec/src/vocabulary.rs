@@ -21,6 +21,16 @@ pub fn of_task() -> impl Iterator<Item = &'static str> {
     editions::v1_0::of_task()
 }
 
+/// The properties of which a task of DSL 1.0 has one, which says what it does.
+pub fn kinds_of_task() -> impl Iterator<Item = &'static str> {
+    editions::v1_0::kinds_of_task()
+}
+
+/// Whether a text can be a namespace or a name of DSL 1.0.
+pub fn is_label(text: &str) -> bool {
+    editions::v1_0::is_label(text)
+}
+
 /// Whether an edition with states, or with tasks in their place, defines the property at the top. The drafts of 2019,
 /// whose names are in kebab-case, don't count.
 pub(crate) fn is_of_definition(name: &str) -> bool {

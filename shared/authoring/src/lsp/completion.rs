@@ -1,7 +1,7 @@
 //! Completions at the cursor.
 //!
 //! Only the reader knows which properties an object has and which words a property accepts. So a placeholder is put at
-//! the cursor, and the reader's finding about it lists the names. Completions are therefore exactly the accepted names,
+//! the cursor, and the reader's finding about it has the names. Completions are therefore exactly the accepted names,
 //! in each edition. The reader gets only the path to the cursor, so a long document costs no more than a short one.
 
 use serde_json::{Value, json};
@@ -243,14 +243,8 @@ impl Typed {
             words.dedup();
             return (WORD, words);
         }
-        let wrong = asked.findings(edition, codes::WRONG_TYPE);
-        let is_flag = wrong
-            .iter()
-            .any(|found| found.message.contains("must be true or false"));
-        match is_flag {
-            true => (WORD, vec!["true".to_owned(), "false".to_owned()]),
-            false => (WORD, Vec::new()),
-        }
+        // A flag.
+        (WORD, asked.said(edition, codes::WRONG_TYPE))
     }
 }
 
@@ -278,9 +272,10 @@ impl CompletionDocument {
         let (all, pointer) = self.read(Edition::V1_0, STAND_IN);
         let holder = pointer.rsplit_once('/').map_or("", |(holder, _)| holder);
         all.iter().any(|found| {
+            let words = found.words.iter().map(String::as_str);
             found.pointer == holder
                 && found.code == codes::MISSING_PROPERTY
-                && found.message.contains("doesn't say what it does")
+                && words.eq(vocabulary::kinds_of_task())
         })
     }
 
@@ -292,19 +287,12 @@ impl CompletionDocument {
 
     /// The words that the reader suggests instead of the placeholder.
     fn said(&self, edition: Edition, code: codes::Code) -> Vec<String> {
-        let found = self.findings(edition, code);
-        let hints = found
-            .iter()
-            .filter(|found| found.message.contains(STAND_IN));
-        let mut hints = hints.filter_map(|found| found.hint.as_deref());
-        hints.next().map(quoted).unwrap_or_default()
-    }
-
-    /// The reader's findings about the placeholder.
-    fn findings(&self, edition: Edition, code: codes::Code) -> Vec<Diagnostic> {
-        let mut all = self.with(edition, STAND_IN);
-        all.retain(|found| found.code == code);
-        all
+        let found = self.with(edition, STAND_IN).into_iter();
+        let mut words = found
+            .filter(|found| found.code == code)
+            .map(|found| found.words);
+        let words = words.find(|words| !words.is_empty());
+        words.map_or_else(Vec::new, |words| words.to_vec())
     }
 
     /// Whether the reader accepts a word instead of the placeholder.
@@ -399,15 +387,6 @@ fn with_line(text: &Text, line: usize, new: &str) -> String {
     document.push_str(new);
     document.push_str(&whole[end..]);
     document
-}
-
-/// The quoted words in a sentence.
-fn quoted(sentence: &str) -> Vec<String> {
-    let parts = sentence.split('\'').skip(1).step_by(2);
-    parts
-        .filter(|word| !word.is_empty())
-        .map(str::to_owned)
-        .collect()
 }
 
 #[cfg(test)]

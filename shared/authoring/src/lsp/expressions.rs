@@ -12,6 +12,7 @@ use swirl_spec::vocabulary;
 use super::flow::Flow;
 use super::names::{NameKind, Names};
 use super::shape::{Shape, Step, is_of_key};
+use super::task_flow::TaskFlow;
 use super::text::{Position, Text};
 use super::{around, jq, keys};
 
@@ -214,20 +215,20 @@ impl VisibleVars {
                     (rest, fields(names.declared(NameKind::Secret)))
                 }
                 ("$WORKFLOW", false) => (rest, fields(self.of_workflow.iter().copied())),
-                _ if self.has_tasks => {
-                    let all = VARIABLES_1_0.iter().find(|(name, ..)| *name == variable);
-                    let members = all.filter(|_| !rest.contains('.'));
-                    members.map_or(none, |(.., members)| {
-                        (rest, fields(members.iter().copied()))
-                    })
-                }
                 _ => {
                     let after = &word[variable.len()..];
                     let Some((path, typed)) = keys::after_variable(after) else {
                         return none;
                     };
-                    let data = known.variable(variable, &path, here);
-                    data.map_or(none, |data| (typed, fields(data.keys())))
+                    let members = VARIABLES_1_0.iter().filter(|(name, ..)| {
+                        self.has_tasks && path.is_empty() && *name == variable
+                    });
+                    let members = members.flat_map(|(.., members)| members.iter().copied());
+                    let data = known.variable(variable, &path, here).unwrap_or_default();
+                    let data = data
+                        .keys()
+                        .filter(|key| members.clone().all(|it| it != *key));
+                    (typed, fields(members.clone().chain(data)))
                 }
             };
         }
@@ -320,6 +321,8 @@ impl VisibleVars {
 /// The known data of a definition.
 pub struct Known<'a> {
     pub flow: &'a Flow,
+    /// Of a document of DSL 1.0.
+    pub tasks: Option<&'a TaskFlow>,
     /// The input schema of the last definition without errors.
     pub schema: Option<&'a Value>,
 }
@@ -336,12 +339,21 @@ impl Known<'_> {
     /// The data that an expression sees.
     fn data(&self, here: &Here<'_>) -> Option<Shape> {
         let around = around::keys(here.text, here.at);
-        let input = self.flow.input(self.schema);
-        self.flow.seen(here.text.place(here.at), &around, &input)
+        let place = here.text.place(here.at);
+        if let Some(tasks) = self.tasks {
+            return tasks.seen(place, &around, self.schema);
+        }
+        self.flow
+            .seen(place, &around, &self.flow.input(self.schema))
     }
 
     /// The shape at a path inside a variable.
     fn variable(&self, name: &str, path: &[Step], here: &Here<'_>) -> Option<Shape> {
+        if let Some(tasks) = self.tasks {
+            let place = here.text.place(here.at);
+            let whole = tasks.variable(name.strip_prefix('$')?, place, self.schema)?;
+            return whole.at(path).cloned();
+        }
         let input = || self.flow.input(self.schema);
         let whole = match name {
             "$CONST" => self.flow.constants().clone(),
@@ -529,6 +541,7 @@ mod tests {
         let flow = Flow::of(&root);
         let known = Known {
             flow: &flow,
+            tasks: None,
             schema: None,
         };
         let Some(items) = sight.complete(&text, at, &Names::of_states(&root), &known) else {

@@ -5,6 +5,7 @@ mod tasks;
 use serde_json::{Value, json};
 use swirl_documents::source::{Member, Node};
 
+use super::entries::before;
 use super::scalar::Scalar;
 use super::text::{Position, Range, Text};
 
@@ -296,11 +297,6 @@ impl Names {
         let begin = |one: &&Occurrence| one.declares.map(|block| (block.line, block.column));
         around.max_by_key(begin).map(|one| one.name.as_str())
     }
-}
-
-/// The last line before the next entry, if that isn't on the same line; `last` if there is no next entry.
-fn before(next: Option<usize>, line: usize, last: usize) -> usize {
-    next.map_or(last, |next| line.max(next.saturating_sub(1)))
 }
 
 impl Block {

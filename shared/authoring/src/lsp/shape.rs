@@ -10,7 +10,7 @@ use swirl_documents::source::Node;
 /// The maximum depth of keys.
 const DEPTH_MAX: usize = 12;
 
-/// The maximum number of keys in a schema. A recursive schema would have endless keys.
+/// The maximum number of keys in a schema, or in data. A recursive schema would have endless keys.
 const KEYS_MAX: usize = 2_000;
 
 /// The keys that an object may have, and the shape of a list's items.
@@ -53,6 +53,54 @@ impl Shape {
             let value = Shape::of_node(member.value(), depth + 1);
             shape.keys.insert(member.key().to_owned(), value);
         }
+        shape
+    }
+
+    /// Data as a task of DSL 1.0 writes it, with expressions over data of another shape.
+    pub fn of_template(node: &Node, over: &Shape) -> Shape {
+        Shape::template(node, over, 0)
+    }
+
+    fn template(node: &Node, over: &Shape, depth: usize) -> Shape {
+        if let Some(text) = node.as_str() {
+            let is_expression = text.trim_start().starts_with("${");
+            return if is_expression {
+                result(text, over)
+            } else {
+                Shape::default()
+            };
+        }
+        let mut shape = Shape::default();
+        if depth >= DEPTH_MAX {
+            return shape;
+        }
+        for item in node.items().unwrap_or_default() {
+            shape.item(Shape::template(item, over, depth + 1));
+        }
+        for member in node.members().unwrap_or_default() {
+            let value = Shape::template(member.value(), over, depth + 1);
+            shape.keys.insert(member.key().to_owned(), value);
+        }
+        shape
+    }
+
+    /// Nothing, if it has too many keys to be of use.
+    pub fn bounded(self) -> Shape {
+        match self.count() > KEYS_MAX {
+            true => Shape::default(),
+            false => self,
+        }
+    }
+
+    fn count(&self) -> usize {
+        let keys = self.keys.values().map(|below| 1 + below.count());
+        keys.sum::<usize>() + self.items.as_ref().map_or(0, |items| items.count())
+    }
+
+    /// A list of values of this shape.
+    pub fn list(self) -> Shape {
+        let mut shape = Shape::default();
+        shape.item(self);
         shape
     }
 

@@ -1,8 +1,41 @@
 //! Hints for values of a wrong type, if the value shows what its author meant.
 
+use std::sync::Arc;
+
 use swirl_documents::source::{Node, NodeKind};
 
 use crate::time;
+
+/// What a flag must be.
+pub(crate) const FLAG: &str = "true or false";
+
+/// A hint, and the names or words that may stand in the place of what is wrong, if they are known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Advice {
+    pub(super) hint: Option<String>,
+    pub(super) words: Arc<Vec<String>>,
+}
+
+impl Advice {
+    pub(crate) fn among(words: &[&str], hint: impl Into<Option<String>>) -> Advice {
+        Advice {
+            hint: hint.into(),
+            words: Arc::new(words.iter().map(|word| (*word).to_owned()).collect()),
+        }
+    }
+}
+
+impl From<String> for Advice {
+    fn from(hint: String) -> Advice {
+        Advice::among(&[], hint)
+    }
+}
+
+impl From<Option<String>> for Advice {
+    fn from(hint: Option<String>) -> Advice {
+        Advice::among(&[], hint)
+    }
+}
 
 /// The number of characters of a value that a hint repeats.
 const REPEATED_MAX: usize = 40;

@@ -1,11 +1,13 @@
 //! Reports findings, including those that many readers need.
 
+use std::sync::Arc;
+
 use swirl_documents::codes::{self, Code};
 use swirl_documents::diagnostic::{Diagnostic, Part, Place, Severity};
 use swirl_documents::source::{Member, Node};
 use swirl_documents::suggest;
 
-use super::advice;
+use super::advice::{self, Advice, FLAG};
 use super::ctx::{Ctx, Obj, and, words};
 use super::location::Location;
 use crate::vocabulary;
@@ -48,22 +50,28 @@ impl Ctx<'_> {
         location: Location,
         code: Code,
         message: String,
-        hint: Option<String>,
+        advice: Advice,
     ) {
-        self.add(finding(severity, location, code, message, hint));
+        self.add(finding(severity, location, code, message, advice));
     }
 
     fn add(&mut self, finding: Diagnostic) {
         self.failed |= finding.is_error();
         // A part with several uses (an expression function, a resource) causes the same finding at each use.
-        if !self.diagnostics.iter().any(|known| *known == finding) {
+        if !self.diagnostics.contains(&finding) {
             self.diagnostics.push(finding);
         }
     }
 
     /// A finding whose text already uses the names of the document's own edition.
     pub fn error_as_is(&mut self, location: &Location, code: Code, message: String, hint: String) {
-        self.report(Severity::Error, location.clone(), code, message, Some(hint));
+        self.report(
+            Severity::Error,
+            location.clone(),
+            code,
+            message,
+            hint.into(),
+        );
     }
 
     pub fn warn_as_is(&mut self, location: &Location, code: Code, message: String, hint: String) {
@@ -72,7 +80,7 @@ impl Ctx<'_> {
             location.clone(),
             code,
             message,
-            Some(hint),
+            hint.into(),
         );
     }
 
@@ -87,18 +95,31 @@ impl Ctx<'_> {
         text
     }
 
+    fn own_name(&self, name: &str, pointer: &str) -> String {
+        self.own_words(format!("'{name}'"), pointer)
+            .replace('\'', "")
+    }
+
     fn report_own(
         &mut self,
         severity: Severity,
         location: Location,
         code: Code,
         message: String,
-        hint: Option<String>,
+        advice: Advice,
     ) {
         let pointer = &location.place.pointer;
         let message = self.own_words(message, pointer);
-        let hint = hint.map(|hint| self.own_words(hint, pointer));
-        self.report(severity, location, code, message, hint);
+        let hint = advice.hint.map(|hint| self.own_words(hint, pointer));
+        let has_own = |word: &String| self.dialect.own_names.iter().any(|(name, _)| name == word);
+        let words = match advice.words.iter().any(has_own) {
+            true => {
+                let words = advice.words.iter();
+                Arc::new(words.map(|word| self.own_name(word, pointer)).collect())
+            }
+            false => advice.words,
+        };
+        self.report(severity, location, code, message, Advice { hint, words });
     }
 
     pub fn error_at(
@@ -106,7 +127,7 @@ impl Ctx<'_> {
         location: &Location,
         code: Code,
         message: impl Into<String>,
-        hint: impl Into<Option<String>>,
+        hint: impl Into<Advice>,
     ) {
         self.report_own(
             Severity::Error,
@@ -131,7 +152,13 @@ impl Ctx<'_> {
         let hint = hint.map(|hint| self.own_words(hint, pointer));
         // A finding in another document is reported at the reference to that document.
         let part = part.filter(|_| location.within.is_none());
-        let mut error = finding(Severity::Error, location.clone(), code, message, hint);
+        let mut error = finding(
+            Severity::Error,
+            location.clone(),
+            code,
+            message,
+            hint.into(),
+        );
         error.part = part.map(Box::new);
         self.add(error);
     }
@@ -141,7 +168,7 @@ impl Ctx<'_> {
         node: &Node,
         code: Code,
         message: impl Into<String>,
-        hint: impl Into<Option<String>>,
+        hint: impl Into<Advice>,
     ) {
         let location = self.location(node);
         self.report_own(Severity::Error, location, code, message.into(), hint.into());
@@ -152,7 +179,7 @@ impl Ctx<'_> {
         location: &Location,
         code: Code,
         message: impl Into<String>,
-        hint: impl Into<Option<String>>,
+        hint: impl Into<Advice>,
     ) {
         self.report_own(
             Severity::Warning,
@@ -168,7 +195,7 @@ impl Ctx<'_> {
         node: &Node,
         code: Code,
         message: impl Into<String>,
-        hint: impl Into<Option<String>>,
+        hint: impl Into<Advice>,
     ) {
         let location = self.location(node);
         self.report_own(
@@ -182,12 +209,13 @@ impl Ctx<'_> {
 
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
         let message = format!("{what} must be {wanted}, and is {}", node.kind_word());
-        self.error(
-            node,
-            codes::WRONG_TYPE,
-            message,
-            advice::for_type(node, wanted),
-        );
+        let words: &[&str] = if wanted == FLAG {
+            &["true", "false"]
+        } else {
+            &[]
+        };
+        let hint = advice::for_type(node, wanted);
+        self.error(node, codes::WRONG_TYPE, message, Advice::among(words, hint));
     }
 
     pub fn duplicate(&mut self, node: &Node, what: &str, name: &str) {
@@ -221,17 +249,15 @@ impl Ctx<'_> {
             [name] => format!("add '{name}'"),
             _ => format!("add one of {}", words(names)),
         };
-        self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
+        let advice = Advice::among(names, hint);
+        self.error(obj.node, codes::MISSING_PROPERTY, message, advice);
     }
 
     /// Whether a property of the object was recognised as one of these names with a typing error.
     fn is_misspelt(&self, node: &Node, names: &[&str]) -> bool {
         let own: Vec<String> = names
             .iter()
-            .map(|name| {
-                self.own_words(format!("'{name}'"), node.pointer())
-                    .replace('\'', "")
-            })
+            .map(|name| self.own_name(name, node.pointer()))
             .collect();
         let is_near = |key: &str| {
             let all = names.iter().copied().chain(own.iter().map(String::as_str));
@@ -318,16 +344,19 @@ fn finding(
     location: Location,
     code: Code,
     message: String,
-    hint: Option<String>,
+    advice: Advice,
 ) -> Diagnostic {
-    let (message, hint) = match &location.within {
-        Some(within) if location.is_fetched => (format!("{within}: {}", code.summary()), None),
-        Some(within) => (format!("{within}: {message}"), hint),
-        None => (message, hint),
+    let (message, Advice { hint, words }) = match &location.within {
+        Some(within) if location.is_fetched => {
+            (format!("{within}: {}", code.summary()), Advice::default())
+        }
+        Some(within) => (format!("{within}: {message}"), advice),
+        None => (message, advice),
     };
     let finding = Diagnostic::at(severity, code, location.place, message);
-    match hint {
-        Some(hint) => finding.with_hint(hint),
-        None => finding,
+    Diagnostic {
+        hint,
+        words,
+        ..finding
     }
 }

@@ -6,7 +6,7 @@ use swirl_documents::suggest;
 use swirl_model::Data;
 use swirl_model::workflow::FunctionKind;
 
-use super::advice;
+use super::advice::{self, Advice, FLAG};
 use super::ctx::{Ctx, Obj, and, did_you_mean, words};
 use super::elsewhere;
 use crate::graphql;
@@ -51,6 +51,8 @@ impl Ctx<'_> {
             self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         };
+        // An object may have thousands of unknown properties.
+        let mut all: Option<Advice> = None;
         for member in members {
             if !known.contains(&member.key()) {
                 let location = self.place(member.key_place());
@@ -58,12 +60,20 @@ impl Ctx<'_> {
                 let hint = elsewhere::property(member.key(), known)
                     .map(str::to_owned)
                     .or_else(near)
-                    .or_else(|| elsewhere::own(member.key(), known).map(str::to_owned))
-                    .unwrap_or_else(|| {
-                        format!("the properties here are {}", and(&spelt_once(known)))
-                    });
+                    .or_else(|| elsewhere::own(member.key(), known).map(str::to_owned));
+                let all = all.get_or_insert_with(|| {
+                    let names = spelt_once(known);
+                    Advice::among(&names, format!("the properties here are {}", and(&names)))
+                });
+                let advice = match hint {
+                    None => all.clone(),
+                    hint => Advice {
+                        hint,
+                        ..all.clone()
+                    },
+                };
                 let message = format!("{what} has no property '{}'", member.key());
-                self.error_at(&location, codes::UNKNOWN_PROPERTY, message, hint);
+                self.error_at(&location, codes::UNKNOWN_PROPERTY, message, advice);
             }
         }
         Some(Obj { node })
@@ -185,7 +195,7 @@ impl Ctx<'_> {
                 value
             }
             _ => {
-                self.wrong_type(node, &format!("'{name}'"), "true or false");
+                self.wrong_type(node, &format!("'{name}'"), FLAG);
                 default
             }
         }
@@ -241,7 +251,12 @@ impl Ctx<'_> {
         }
         let (meant, hint) = meant_word(&text, allowed);
         let message = format!("'{name}' cannot be '{text}': it is {}", words(allowed));
-        self.error(node, codes::UNKNOWN_VALUE, message, hint);
+        self.error(
+            node,
+            codes::UNKNOWN_VALUE,
+            message,
+            Advice::among(allowed, hint),
+        );
         meant
     }
 
@@ -272,7 +287,7 @@ impl Ctx<'_> {
                     let message = format!("{what} is a text instead of {flag}");
                     self.loose(value, message, format!("write {flag} without quotes"));
                 }
-                (None, None) => self.wrong_type(value, &what, "true or false"),
+                (None, None) => self.wrong_type(value, &what, FLAG),
             },
             ("argumentTypes", FunctionKind::Graphql) => match value.members() {
                 None => self.wrong_type(value, &what, "an object"),

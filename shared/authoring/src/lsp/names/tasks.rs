@@ -2,7 +2,8 @@
 
 use swirl_documents::source::Node;
 
-use super::{Block, NameKind, Names, Occurrence, before};
+use super::{Block, NameKind, Names, Occurrence};
+use crate::lsp::entries::{Key, entries, items};
 
 /// The parts of `use` that define names, with the protocol's numbers for these symbols.
 const DEFINED: [(&str, NameKind, u8); 6] = [
@@ -35,6 +36,7 @@ impl Names {
             match key.key {
                 "use" => self.reuse(value, last_line),
                 "do" => self.tasks(value, last_line),
+                "timeout" => self.refer(NameKind::Timeout, "", value.as_str(), value),
                 _ => self.credentials(value),
             }
         }
@@ -84,6 +86,7 @@ impl Names {
 
     /// A task of a list, or a part of it that may contain tasks or name the task that follows.
     fn task(&mut self, task: &Node, list: &str, last_line: usize) {
+        let is_asyncapi = task.get("call").and_then(Node::as_str) == Some("asyncapi");
         for (key, value, last_line) in entries(task, last_line) {
             let text = value.as_str();
             match key.key {
@@ -115,6 +118,17 @@ impl Names {
                     if let Some(error) = value.get("error") {
                         self.refer(NameKind::Error, "", error.as_str(), error);
                     }
+                }
+                "with" if is_asyncapi => {
+                    let subscription = entries(value, last_line)
+                        .filter(|(key, ..)| key.key == "subscription")
+                        .flat_map(|(_, value, last_line)| entries(value, last_line));
+                    for (_, each, last_line) in
+                        subscription.filter(|(key, ..)| key.key == "foreach")
+                    {
+                        self.task(each, list, last_line);
+                    }
+                    self.credentials(value);
                 }
                 "retry" => self.refer(NameKind::Retry, "", text, value),
                 "timeout" => self.refer(NameKind::Timeout, "", text, value),
@@ -196,37 +210,4 @@ impl Names {
         }
         Some(found)
     }
-}
-
-struct Key<'n> {
-    key: &'n str,
-    line: usize,
-    column: usize,
-}
-
-/// The members of an object, each with its last line.
-fn entries(node: &Node, last_line: usize) -> impl Iterator<Item = (Key<'_>, &Node, usize)> {
-    let members = node.members().unwrap_or_default();
-    members.iter().enumerate().map(move |(index, member)| {
-        let next = members.get(index + 1).map(|next| next.key_line());
-        let key = Key {
-            key: member.key(),
-            line: member.key_line(),
-            column: member.key_column(),
-        };
-        (
-            key,
-            member.value(),
-            before(next, member.key_line(), last_line),
-        )
-    })
-}
-
-/// The items of a list, each with its last line.
-fn items(node: &Node, last_line: usize) -> impl Iterator<Item = (&Node, usize)> {
-    let items = node.items().unwrap_or_default();
-    items.iter().enumerate().map(move |(index, item)| {
-        let next = items.get(index + 1).map(Node::line);
-        (item, before(next, item.line(), last_line))
-    })
 }

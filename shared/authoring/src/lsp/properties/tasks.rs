@@ -1,12 +1,13 @@
 //! The properties of DSL 1.0, each with a one-sentence description.
 
 /// In alphabetical order. If a property has different meanings in different objects, its description says so.
-const ABOUT: [(&str, &str); 98] = [
+const ABOUT: [(&str, &str); 109] = [
     (
         "after",
         "of a timeout: how long it takes; of a schedule: how long after the end of an instance the next one starts",
     ),
     ("all", "waits for one event of each filter, in any order"),
+    ("amount", "of a subscription: how many messages are taken"),
     ("any", "waits for an event of any of the filters"),
     ("arguments", "what the process is called with"),
     (
@@ -55,8 +56,16 @@ const ABOUT: [(&str, &str); 98] = [
         "which errors of the `try` are caught, how often it is retried, and what is done then",
     ),
     (
+        "channel",
+        "the channel of the AsyncAPI document, before its version 3",
+    ),
+    (
         "compete",
         "whether the first branch that completes decides (true), and the others are cancelled",
+    ),
+    (
+        "consume",
+        "when a subscription has enough messages: an `amount`, a time (`for`), or a condition (`while`, `until`)",
     ),
     (
         "correlate",
@@ -116,6 +125,10 @@ const ABOUT: [(&str, &str); 98] = [
         "the kind of tasks that the extension extends, or `all`",
     ),
     ("extensions", "tasks that run before and after others"),
+    (
+        "filter",
+        "an expression: which messages a subscription takes",
+    ),
     ("for", "runs the tasks in `do` for each item of a list"),
     ("foreach", "what is done with each event that is consumed"),
     ("fork", "runs branches at the same time"),
@@ -142,6 +155,10 @@ const ABOUT: [(&str, &str); 98] = [
     ("limit", "how often, and how long, retries are made"),
     ("listen", "waits for events"),
     (
+        "message",
+        "the message that is sent: its `payload` and its `headers`",
+    ),
+    (
         "metadata",
         "your own data; in the document, `swirl` has what the runtime reads",
     ),
@@ -162,12 +179,18 @@ const ABOUT: [(&str, &str); 98] = [
     ),
     ("on", "the events that start instances"),
     ("one", "waits for one event that fits the filter"),
+    ("operation", "the operation of the AsyncAPI document"),
     ("operationId", "the operation of the OpenAPI document"),
     (
         "output",
         "what the task or the workflow gives (`as`), and its `schema`; of a call: `content`, `raw` or `response`",
     ),
     ("parameters", "what the operation is called with, by name"),
+    ("payload", "the content of the message"),
+    (
+        "protocol",
+        "the protocol of the servers that come into question, such as `kafka`",
+    ),
     ("query", "the parameters in the query of the address"),
     ("raise", "raises an error"),
     (
@@ -197,8 +220,16 @@ const ABOUT: [(&str, &str); 98] = [
         "secrets",
         "names of secrets that expressions read as `$secrets`",
     ),
+    (
+        "server",
+        "the server of the AsyncAPI document: its `name`, and values for its `variables`",
+    ),
     ("set", "replaces the data"),
     ("status", "the HTTP status of the error"),
+    (
+        "subscription",
+        "the messages that are taken, and what is done with each",
+    ),
     ("summary", "what the workflow does, in Markdown"),
     (
         "swirl",
@@ -236,6 +267,10 @@ const ABOUT: [(&str, &str); 98] = [
     (
         "use",
         "what tasks refer to by name; of an authentication: its name or that of a secret",
+    ),
+    (
+        "variables",
+        "values for the variables in the server's address",
     ),
     ("version", "the version of the definition, such as `1.0.0`"),
     ("wait", "waits for a duration"),

@@ -53,6 +53,18 @@ do:
         document: {endpoint: shop.yaml}
         operationId: pay
         parameters: {id: 1}
+  - messages:
+      call: asyncapi
+      with:
+        document: {endpoint: lights.yaml}
+        channel: lights
+        subscription:
+          consume: {amount: 5}
+          foreach:
+            do:
+              - each: {set: {a: 1}, then: after}
+              - after: {wait: PT1S}
+timeout: short
 ";
 
 /// Completes at the `¦` that replaces the first occurrence of a text.
@@ -93,8 +105,12 @@ fn names_of_the_place_are_offered() {
     let tasks = |names: &[&'static str]| [names, &WORDS].concat();
     let of_list = tasks(&["first", "other", "last"]);
     assert_eq!(offered("then: last", "then: ¦"), of_list);
-    let outer = tasks(&["first", "inner", "second", "third", "fourth", "pets"]);
+    let outer = tasks(&[
+        "first", "inner", "second", "third", "fourth", "pets", "messages",
+    ]);
     assert_eq!(offered("then: second", "then: ¦"), outer);
+    let of_messages = tasks(&["each", "after"]);
+    assert_eq!(offered("then: after", "then: ¦"), of_messages);
     assert_eq!(offered("then: third", "then: ¦"), outer);
     let calls = offered("call: pay", "call: ¦");
     assert_eq!(
@@ -105,6 +121,7 @@ fn names_of_the_place_are_offered() {
         ("error: gone", "error: ¦", "gone"),
         ("retry: patient", "retry: ¦", "patient"),
         ("timeout: short", "timeout: ¦", "short"),
+        ("\ntimeout: short", "\ntimeout: ¦", "short"),
         ("{use: own}", "{use: ¦}", "own"),
         ("{use: bank}", "{use: ¦}", "bank"),
         ("$secrets.bank", "$secrets.¦", "bank"),
@@ -157,6 +174,12 @@ fn tasks_and_arguments_are_offered() {
         &[],
     );
     has("{any: []}", "{¦}", &["one", "all", "any"], &[]);
+    has(
+        "{use: own}",
+        "{oauth2: {authority: 'https://id.example.com', grant: ¦}}",
+        &["client_credentials", "password"],
+        &[],
+    );
     assert_eq!(offered("{amount: '${ $context.x }'}", "{¦}"), ["amount"]);
     assert_eq!(
         offered("operationId: pay", "operationId: ¦"),
@@ -185,6 +208,41 @@ fn variables_are_offered_in_expressions() {
 }
 
 #[test]
+fn keys_of_the_data_are_offered_in_expressions_of_tasks() {
+    let text = "document: {dsl: 1.0.3, namespace: a, name: w, version: 1.0.0}
+input: {schema: {document: {type: object, properties: {ord: {type: object, properties: {id: {}}}}}}}
+do:
+  - first:
+      set: {who: 'FIRST', list: [{price: 1}]}
+      export: {as: {kept: '${ .who }'}}
+  - rows:
+      for: {each: row, in: '${ .list }'}
+      do:
+        - one: {set: {n: 'INNER'}}
+  - last: {wait: PT1S, output: {as: '${ LAST }'}}
+";
+    let offered = |place: &str, typed: &str| {
+        let plain = |text: String| {
+            let places = ["FIRST", "INNER", "LAST"];
+            places
+                .iter()
+                .fold(text, |text, place| text.replace(place, "."))
+        };
+        let (valid, typed) = (plain(text.to_owned()), plain(text.replace(place, typed)));
+        offered_in(&valid, &typed, Nothing).join(" ")
+    };
+    assert_eq!(offered("FIRST", "${ .¦"), "ord");
+    assert_eq!(offered("FIRST", "${ .ord|.¦"), "id");
+    assert_eq!(offered("FIRST", "${ .ord | .i¦ }"), "id");
+    assert_eq!(offered("INNER", "${ $row.¦ }"), "price");
+    assert_eq!(offered("INNER", "${ $context.¦ }"), "kept");
+    assert_eq!(offered("INNER", "${ $workflow.input.ord.¦ }"), "id");
+    assert_eq!(offered("LAST", ".¦"), "list n who");
+    let task = offered("INNER", "${ $task.¦ }");
+    assert_eq!(task, "name reference definition input output startedAt");
+}
+
+#[test]
 fn names_are_found_where_they_are_known() {
     let line = |text: &str| TASKS.lines().position(|line| line.contains(text)).unwrap();
     let column =
@@ -199,6 +257,7 @@ fn names_are_found_where_they_are_known() {
         ("timeout: short", "short", "    short:"),
         ("{use: own}", "own}", "    own:"),
         ("$secrets.bank", "bank", "secrets: ["),
+        ("then: after", "after", "- after:"),
     ] {
         let here = (line(text), column(text, part));
         let found = at(&mut session, "textDocument/definition", here.0, here.1);
@@ -239,6 +298,7 @@ fn names_are_found_where_they_are_known() {
         ]),
         "{names:?}"
     );
+    assert!(names.contains(&"after"), "{names:?}");
     let inner = symbols
         .as_array()
         .unwrap()

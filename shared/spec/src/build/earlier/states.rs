@@ -4,6 +4,7 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{Count, Repeat};
 
+use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
@@ -188,7 +189,8 @@ pub(crate) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
             let message =
                 format!("'completionType' cannot be '{other}': it is 'and', 'xor' or 'n_of_m'");
             let hint = "use 'and', 'xor' or 'n_of_m'".to_owned();
-            ctx.error(&kind, codes::UNKNOWN_VALUE, message, hint);
+            let advice = Advice::among(&["and", "xor", "n_of_m"], hint);
+            ctx.error(&kind, codes::UNKNOWN_VALUE, message, advice);
             state.take("completionType");
         }
     }

@@ -4,6 +4,7 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::Template;
 
+use crate::build::advice::FLAG;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::graphql;
@@ -65,7 +66,7 @@ impl Ctx<'_> {
                 text.is_some_and(|text| !text.is_empty()),
                 "a text that isn't empty",
             ),
-            Wanted::Flag => (node.as_bool().is_some(), "true or false"),
+            Wanted::Flag => (node.as_bool().is_some(), FLAG),
             Wanted::Count => {
                 let fits = node.is_number() && node.raw().parse::<u64>().is_ok();
                 (fits, "a whole number, 0 or more")

@@ -5,6 +5,7 @@ use swirl_documents::source::Node;
 use swirl_model::workflow::{State, Workflow};
 
 use super::states::{self, StateReader};
+use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj, StateHead};
 use crate::build::values::meant_word;
 
@@ -125,11 +126,11 @@ impl Ctx<'_> {
         let obj = Obj { node };
         self.misspelt(node, "a state", "type");
         let word = self.need_string(obj, "a state", "type")?;
-        let (kind, hint) = kind_of(&word);
-        if let Some(hint) = hint {
+        let (kind, advice) = kind_of(&word);
+        if let Some(advice) = advice {
             let place = obj.get("type").unwrap_or(node);
             let message = format!("there is no state type '{word}'");
-            self.error(place, codes::UNKNOWN_VALUE, message, hint);
+            self.error(place, codes::UNKNOWN_VALUE, message, advice);
         }
         kind
     }
@@ -165,13 +166,14 @@ impl Ctx<'_> {
 }
 
 /// The kind of state that a word names, or means with a typing error, which the hint is about.
-fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<String>) {
+fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<Advice>) {
     let find = |word: &str| states::KINDS.iter().find(|kind| kind.word == word);
     if let Some(kind) = find(word) {
         return (Some(kind), None);
     }
-    let (meant, hint) = meant_word(word, &states::KINDS.map(|kind| kind.word));
-    (meant.and_then(find), Some(hint))
+    let all = states::KINDS.map(|kind| kind.word);
+    let (meant, hint) = meant_word(word, &all);
+    (meant.and_then(find), Some(Advice::among(&all, hint)))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use swirl_model::workflow::{Schema, State};
 
 use super::Reader;
 use super::states::{self, StateReader};
+use crate::build::advice::Advice;
 use crate::build::ctx::Obj;
 use crate::build::values::meant_word;
 
@@ -150,7 +151,12 @@ impl Reader<'_, '_> {
         let (meant, hint) = meant_word(&text, &all);
         let message = format!("there is no {word} type '{text}'");
         let place = obj.get("type").unwrap_or(node);
-        self.error(place, codes::UNKNOWN_VALUE, message, hint);
+        self.error(
+            place,
+            codes::UNKNOWN_VALUE,
+            message,
+            Advice::among(&all, hint),
+        );
         meant.and_then(|word| find(if word == inject { "inject" } else { word }))
     }
 

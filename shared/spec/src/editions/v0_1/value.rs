@@ -5,6 +5,7 @@ use swirl_documents::source::Node;
 use swirl_model::time::IsoDuration;
 
 use super::Reader;
+use crate::build::advice::Advice;
 use crate::build::ctx::{Obj, words};
 use crate::build::values::meant_word;
 
@@ -132,7 +133,12 @@ impl Reader<'_, '_> {
         }
         let (meant, hint) = meant_word(&text, here);
         let message = format!("{what} cannot be '{text}': it is {}", words(here));
-        self.ctx.error(node, codes::UNKNOWN_VALUE, message, hint);
+        self.ctx.error(
+            node,
+            codes::UNKNOWN_VALUE,
+            message,
+            Advice::among(here, hint),
+        );
         meant
     }
 }

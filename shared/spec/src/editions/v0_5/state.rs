@@ -6,6 +6,7 @@ use swirl_model::workflow::{Next, Schema, State, StateId};
 
 use super::states::{self, StateReader};
 use super::{error, filter, next};
+use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj, StateHead};
 use crate::build::earlier::older::as_there;
 use crate::build::values::meant_word;
@@ -145,7 +146,7 @@ fn schema(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Schema> {
 }
 
 /// The kind of state that a word names, or means with a typing error, which the hint is about.
-fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<String>) {
+fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<Advice>) {
     let find = |word: &str| {
         let mut kinds = states::KINDS.iter();
         kinds.find(|kind| kind.word.eq_ignore_ascii_case(word))
@@ -153,18 +154,19 @@ fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<String>) {
     if let Some(kind) = find(word) {
         return (Some(kind), None);
     }
-    let (meant, hint) = meant_word(word, &states::KINDS.map(|kind| kind.word));
-    (meant.and_then(find), Some(hint))
+    let all = states::KINDS.map(|kind| kind.word);
+    let (meant, hint) = meant_word(word, &all);
+    (meant.and_then(find), Some(Advice::among(&all, hint)))
 }
 
 fn kind(ctx: &mut Ctx<'_>, node: &Node) -> Option<&'static StateReader> {
     ctx.misspelt(node, "a state", "type");
     let word = ctx.need_string(Obj { node }, "a state", "type")?;
-    let (kind, hint) = kind_of(&word);
-    if let Some(hint) = hint {
+    let (kind, advice) = kind_of(&word);
+    if let Some(advice) = advice {
         let place = node.get("type").unwrap_or(node);
         let message = format!("there is no state type '{word}'");
-        ctx.error(place, codes::UNKNOWN_VALUE, message, hint);
+        ctx.error(place, codes::UNKNOWN_VALUE, message, advice);
     }
     kind
 }

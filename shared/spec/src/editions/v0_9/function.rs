@@ -5,6 +5,7 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::FunctionKind;
 
+use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj, words};
 
 /// `openapi` is the `rest` of 0.8. The specification uses both words, so `rest` is accepted.
@@ -59,7 +60,12 @@ fn request(ctx: &mut Ctx<'_>, node: &Node) -> Option<()> {
     {
         let message = format!("'method' cannot be '{method}'");
         let hint = format!("use {}", words(&METHODS));
-        ctx.error(place, codes::UNKNOWN_VALUE, message, hint);
+        ctx.error(
+            place,
+            codes::UNKNOWN_VALUE,
+            message,
+            Advice::among(&METHODS, hint),
+        );
     }
     for name in ["headers", "cookies"] {
         texts(ctx, obj, name);

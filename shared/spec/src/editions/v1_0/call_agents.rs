@@ -8,6 +8,7 @@ use swirl_model::workflow::{AuthId, FunctionKind, StateKind, Template};
 use super::Reader;
 use super::called::Called;
 use super::value::DEFINITION;
+use crate::build::advice::Advice;
 use crate::build::ctx::{Obj, did_you_mean};
 
 const MCP: &[&str] = &[
@@ -218,7 +219,8 @@ impl Reader<'_, '_> {
         let hint = did_you_mean(&text, known.iter().copied());
         let hint = hint.unwrap_or_else(|| format!("use one of {}", known.join(", ")));
         let message = format!("there is no method '{text}'");
-        self.error(node, codes::UNKNOWN_VALUE, message, hint);
+        let advice = Advice::among(known, hint);
+        self.error(node, codes::UNKNOWN_VALUE, message, advice);
         None
     }
 

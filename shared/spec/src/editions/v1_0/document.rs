@@ -194,12 +194,7 @@ impl Reader<'_, '_> {
 
     /// A namespace or a name: letters, digits and dashes.
     fn label(&mut self, node: &Node, name: &str, text: &str) {
-        let inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
-        let is_label = text.len() <= 63
-            && text.chars().all(inner)
-            && !text.starts_with('-')
-            && !text.ends_with('-');
-        if !is_label {
+        if !is_label(text) {
             let message = format!("'{name}' cannot be '{text}'");
             let hint =
                 "use at most 63 letters of ASCII, digits and dashes, without a dash at either end"
@@ -222,4 +217,13 @@ impl Reader<'_, '_> {
         }
         self.loose = self.word(obj, "mode", &["strict", "loose"]) == Some("loose");
     }
+}
+
+/// Whether a text can be a namespace or a name (RFC 1123).
+pub(super) fn is_label(text: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    (1..=63).contains(&text.len())
+        && text.chars().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
 }

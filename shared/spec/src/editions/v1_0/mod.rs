@@ -60,6 +60,14 @@ pub(crate) fn of_task() -> impl Iterator<Item = &'static str> {
     kinds.chain(tasks::COMMON)
 }
 
+pub(crate) fn kinds_of_task() -> impl Iterator<Item = &'static str> {
+    kinds::KINDS.iter().map(|kind| kind.word)
+}
+
+pub(crate) fn is_label(text: &str) -> bool {
+    document::is_label(text)
+}
+
 pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
     let mut reader = Reader {
         ctx,

@@ -9,6 +9,7 @@ use swirl_model::workflow::Template;
 
 use super::Reader;
 use super::value::DEFINITION;
+use crate::build::advice::Advice;
 use crate::build::ctx::{Obj, did_you_mean};
 
 const PROPERTIES: &[&str] = &[
@@ -146,7 +147,8 @@ impl Reader<'_, '_> {
         let message = format!("there is no grant '{text}'");
         let hint = did_you_mean(&text, GRANTS);
         let hint = hint.unwrap_or_else(|| format!("use one of {}", GRANTS.join(", ")));
-        self.error(node, codes::UNKNOWN_VALUE, message, hint);
+        let advice = Advice::among(&GRANTS, hint);
+        self.error(node, codes::UNKNOWN_VALUE, message, advice);
         None
     }
 

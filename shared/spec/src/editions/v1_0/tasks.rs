@@ -8,6 +8,7 @@ use swirl_model::workflow::{End, Flow, FlowId, Next, State, StateId, StateKind, 
 
 use super::Reader;
 use super::value::{DEFINITION, EXPORT, TASK_INPUT};
+use crate::build::advice::Advice;
 use crate::build::ctx::{Obj, did_you_mean};
 
 /// A kind of task.
@@ -230,12 +231,14 @@ impl Reader<'_, '_> {
             if let Some(hint) = did_you_mean(member.key(), words.iter().copied()) {
                 let message = format!("the task '{name}' has no property '{}'", member.key());
                 let place = self.place(member.key_place());
-                return self.error_at(&place, codes::UNKNOWN_PROPERTY, message, hint);
+                let advice = Advice::among(&words, hint);
+                return self.error_at(&place, codes::UNKNOWN_PROPERTY, message, advice);
             }
         }
         let message = format!("the task '{name}' doesn't say what it does");
         let hint = format!("add one of {}", crate::build::ctx::words(&words));
-        self.error(obj.node, codes::MISSING_PROPERTY, message, hint);
+        let advice = Advice::among(&words, hint);
+        self.error(obj.node, codes::MISSING_PROPERTY, message, advice);
     }
 
     /// The way of a task: `then`, or what follows it.

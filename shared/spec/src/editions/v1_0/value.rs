@@ -10,6 +10,7 @@ use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{ExprId, Period, Template, TextPart};
 
 use super::Reader;
+use crate::build::advice::FLAG;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
 use crate::template::{self, Delimiters, Piece};
@@ -277,7 +278,7 @@ impl Reader<'_, '_> {
             return default;
         };
         if node.as_bool().is_none() {
-            self.wrong_type(node, &format!("'{name}'"), "true or false");
+            self.wrong_type(node, &format!("'{name}'"), FLAG);
         }
         node.as_bool().unwrap_or(default)
     }

@@ -14,6 +14,7 @@ use super::super::draft::Operator;
 use super::super::filter::Filter;
 use super::super::state::next_state;
 use super::{Read, StateReader};
+use crate::build::advice::Advice;
 use crate::build::ctx::{Obj, and, did_you_mean, words};
 use crate::build::expression::VisibleVars;
 
@@ -246,7 +247,10 @@ fn operator(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Operator> {
     let hint =
         did_you_mean(&text, all.iter().copied()).unwrap_or_else(|| format!("use {}", words(&all)));
     let message = format!("there is no operator '{text}'");
-    reader.ctx.error(node, codes::UNKNOWN_VALUE, message, hint);
+    let advice = Advice::among(&all, hint);
+    reader
+        .ctx
+        .error(node, codes::UNKNOWN_VALUE, message, advice);
     None
 }
 
