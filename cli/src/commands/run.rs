@@ -428,10 +428,7 @@ fn print_result(terminal: &Terminal, id: &InstanceId, state: &InstanceState) -> 
             Ok(0)
         }
         (status, _, Some(error)) => {
-            let place = error
-                .state
-                .as_ref()
-                .map(|state| format!(" in state '{state}'"));
+            let place = error.place().map(|place| format!(" in {place}"));
             terminal.message(&format!(
                 "error: instance {id} {}{}: {error}",
                 status.as_str(),

@@ -9,6 +9,7 @@
 
 mod alloc;
 mod alternatives;
+mod base32;
 mod compile;
 mod compiled;
 mod conditions;

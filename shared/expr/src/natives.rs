@@ -13,7 +13,7 @@ use swirl_model::Data;
 use crate::engine::Jq;
 use crate::meter;
 use crate::value::{self, Error, V, indices};
-use crate::{order, regexes, text, times};
+use crate::{base32, order, regexes, text, times};
 
 /// Functions that an expression must not use, with the reasons.
 const REFUSED: [(&str, &str); 16] = [
@@ -132,7 +132,9 @@ fn own() -> Vec<Filter<RunPtr<Jq>>> {
         fun("_ascii_upcase", |cv| {
             bome(map_text(&cv.1, str::to_ascii_uppercase))
         }),
+        fun("_decode_base32", |cv| bome(decode_base32(&cv.1))),
         fun("_decode_base64", |cv| bome(decode_base64(&cv.1))),
+        fun("_encode_base32", |cv| bome(encode_base32(&cv.1))),
         fun("_escape_html", |cv| bome(map_text(&cv.1, escape_html))),
         fun("_infinite", |_| bome(Ok(V::from(f64::INFINITY)))),
         fun("_isnan", |cv| {
@@ -254,6 +256,21 @@ fn decode_base64(value: &V) -> ValR<V> {
     match GeneralPurpose::new(&STANDARD, lenient).decode(text) {
         Ok(bytes) => Ok(jaq_std::ValT::from_utf8_bytes(bytes)),
         Err(_) => Err(value.fail("is not valid base64 data")),
+    }
+}
+
+fn encode_base32(value: &V) -> ValR<V> {
+    let text = value.try_str()?;
+    meter::text(text.len().saturating_mul(2));
+    Ok(V::from(base32::encode(text.as_bytes())))
+}
+
+fn decode_base32(value: &V) -> ValR<V> {
+    let text = value.try_str()?;
+    meter::charge(text.len());
+    match base32::decode(text) {
+        Some(bytes) => Ok(jaq_std::ValT::from_utf8_bytes(bytes)),
+        None => Err(value.fail("is not valid base32 data")),
     }
 }
 

@@ -131,6 +131,8 @@ def @html: tostring | _escape_html;
 def @sh: [if type == "array" then .[] else . end | if type == "string" then "'" + (split("'") | join("'\\''")) + "'"
   elif type == "array" or type == "object" then error("\(type) (\(tojson)) can not be escaped for shell") else tojson end] | join(" ");
 def @base64d: tostring | _decode_base64;
+def @base32: tostring | _encode_base32;
+def @base32d: tostring | _decode_base32;
 def _turned: reverse;
 def reverse: if . == null or . == {} or . == "" then [] else _turned end;
 def @uri: tostring | encode_uri | split("%21") | join("!") | split("%27") | join("'") | split("%28") | join("(")
@@ -138,4 +140,5 @@ def @uri: tostring | encode_uri | split("%21") | join("!") | split("%27") | join
 def format($f): if $f == "text" then @text elif $f == "json" then @json elif $f == "html" then @html
   elif $f == "uri" then @uri elif $f == "csv" then @csv elif $f == "tsv" then @tsv elif $f == "sh" then @sh
   elif $f == "base64" then @base64 elif $f == "base64d" then @base64d
+  elif $f == "base32" then @base32 elif $f == "base32d" then @base32d
   else error("\($f | if type == "string" then . else "\(type) (\(tojson))" end) is not a valid format") end;

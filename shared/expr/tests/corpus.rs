@@ -43,6 +43,7 @@ const DIFFERENT: &[&str] = &[
     r#"halt_error"#,
     r#"get_search_list"#,
     r#"[1, 2, 3, 4, 5] | del(.[1:3], .[4])"#,
+    r#""a" | format("base32")"#,
 ];
 
 fn ours(input: &Data, expression: &str) -> String {

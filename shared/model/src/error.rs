@@ -119,6 +119,15 @@ impl WorkflowError {
         }
     }
 
+    /// Where it arose, once known: `task 'pay'`, or the state in an edition with states.
+    pub fn place(&self) -> Option<String> {
+        let state = self.state.as_ref()?;
+        let problem = self.problem.as_ref();
+        let is_of_task = problem.is_some_and(|problem| problem.is_of_task());
+        let word = if is_of_task { "task" } else { "state" };
+        Some(format!("{word} '{state}'"))
+    }
+
     /// The error as RFC 7807 describes it: only the members that it has.
     pub fn to_problem(&self) -> Data {
         let mut data = Data::object();

@@ -529,8 +529,8 @@ fn wanted_text(wanted: &Wanted) -> String {
 }
 
 fn error_text(error: &WorkflowError) -> String {
-    match &error.state {
-        Some(state) => format!("{error} (in state '{state}')"),
+    match error.place() {
+        Some(place) => format!("{error} (in {place})"),
         None => error.to_string(),
     }
 }

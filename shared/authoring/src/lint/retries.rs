@@ -59,6 +59,10 @@ fn of_policy(policy: &Node, name: Option<&str>, subject: &mut Subject<'_>) {
     {
         return;
     }
+    // 'endless-retry' says it of a policy without any limit.
+    if is_of_tasks(subject.root) && policy.get("limit").is_none() {
+        return;
+    }
     let policy_name = name.map_or_else(
         || "a retry policy".to_owned(),
         |name| format!("the retry policy '{name}'"),

@@ -2,13 +2,16 @@
 //! filter it fits. What lies between is abandoned. If none takes it, the scope stays as it is, so that an operator's retry
 //! continues where it failed.
 
-use swirl_model::WorkflowError;
+use std::sync::Arc;
+
 use swirl_model::error::{names, same_type};
 use swirl_model::event::Event;
 use swirl_model::scope::{Exit, Frame, FramePart, TimerKind, TryRun, Work};
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{Backoff, CaughtError, ExprId, Period, StateKind, TaskRetry, Try};
+use swirl_model::{Data, WorkflowError};
 
+use crate::scope::eval::View;
 use crate::scope::frames::position_of;
 use crate::scope::ids::fraction;
 use crate::scope::{Ctx, Next};
@@ -79,17 +82,23 @@ impl Ctx<'_> {
             return Ok(true);
         }
         let shown = error.to_problem();
-        let mut params = self.scope.params[..frame.params as usize].to_vec();
-        params.push((attempt.variable.clone(), shown.clone()));
-        let mut view = self.view();
-        view.params = &params;
-        view.task.state = Some(frame.state);
-        view.task.run = Some(&frame.task);
+        let params = self.seen_in_catch(attempt, frame, &shown);
+        let view = View {
+            params: &params,
+            ..self.view_of(frame)
+        };
         let test = |id: Option<ExprId>| match id {
             Some(id) => view.condition(id, &shown).map(Some),
             None => Ok(None),
         };
         Ok(test(when)?.unwrap_or(true) && !test(except)?.unwrap_or(false))
+    }
+
+    /// The variables that the expressions of a `catch` see, the error among them.
+    fn seen_in_catch(&self, attempt: &Try, frame: &Frame, error: &Data) -> Vec<(Arc<str>, Data)> {
+        let mut params = self.scope.params[..frame.params as usize].to_vec();
+        params.push((attempt.variable.clone(), error.clone()));
+        params
     }
 
     /// Retries the list, runs the handler, or swallows the error. Returns nothing if the error goes on.
@@ -171,8 +180,11 @@ impl Ctx<'_> {
             return Ok(None);
         }
         let input = frame.task.input.clone().unwrap_or_default();
-        let mut view = self.view();
-        view.params = &self.scope.params[..frame.params as usize];
+        let params = self.seen_in_catch(attempt, frame, &error.to_problem());
+        let view = View {
+            params: &params,
+            ..self.view_of(frame)
+        };
         let ms = |period: &Period| {
             let length = view.period(period, &input)?;
             let end = length.add_to(self.now()).0.saturating_sub(self.now().0);

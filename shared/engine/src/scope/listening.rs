@@ -143,16 +143,8 @@ impl Ctx<'_> {
             return None;
         }
         let view = self.view_of(frame);
-        let payload = || event.data.clone().unwrap_or_default();
-        let holds = match &filter.data {
-            None => true,
-            Some(DataTest::Holds(test)) => view.condition(*test, &payload()).unwrap_or(false),
-            Some(DataTest::Equals(value)) => {
-                let wanted = view.template(value, &self.task_input(frame));
-                wanted.is_ok_and(|wanted| wanted == payload())
-            }
-        };
-        if !holds {
+        let fits = |test| view.data_fits(test, event, &self.task_input(frame));
+        if !filter.data.as_ref().is_none_or(fits) {
             return None;
         }
         let mut keys = Vec::new();
@@ -163,14 +155,12 @@ impl Ctx<'_> {
             if found.is_null() {
                 return None;
             }
-            let found = found.to_text();
+            let found = comparable(&found);
             let agreed = run.keys.iter().find(|(key, _)| *key == rule.key);
             let wanted = match &rule.expect {
-                Some(value) => Some(
-                    view.template(value, &self.task_input(frame))
-                        .ok()?
-                        .to_text(),
-                ),
+                Some(value) => Some(comparable(
+                    &view.template(value, &self.task_input(frame)).ok()?,
+                )),
                 None => agreed.map(|(_, value)| value.clone()),
             };
             match wanted {
@@ -181,6 +171,35 @@ impl Ctx<'_> {
         }
         Some(keys)
     }
+}
+
+impl View<'_> {
+    /// Whether the data of an event pass a test. `input` is that of the task.
+    pub(crate) fn data_fits(&self, test: &DataTest, event: &CloudEvent, input: &Data) -> bool {
+        let payload = event.data.clone().unwrap_or_default();
+        match test {
+            DataTest::Holds(test) => self.condition(*test, &payload).unwrap_or(false),
+            DataTest::Loose(test, text) => {
+                let holds = self.value(*test, &payload).ok();
+                let holds = holds.and_then(|value| value.as_bool());
+                holds.unwrap_or_else(|| payload.as_str() == Some(text))
+            }
+            DataTest::Equals(wanted) => {
+                let wanted = self.template(wanted, input);
+                wanted.is_ok_and(|wanted| wanted == payload)
+            }
+        }
+    }
+}
+
+/// The text by which correlations compare a value: the members of an object have no order.
+pub(crate) fn comparable(value: &Data) -> String {
+    if !value.is_object() && value.as_array().is_none() {
+        return value.to_text();
+    }
+    let mut value = serde_json::Value::from(value);
+    value.sort_all_objects();
+    value.to_string()
 }
 
 fn wait_of(frame: &Frame) -> Option<u32> {

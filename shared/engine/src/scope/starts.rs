@@ -7,13 +7,13 @@ use swirl_model::instance::Header;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::Trace;
-use swirl_model::workflow::{DataTest, Retention, StartOn};
+use swirl_model::workflow::{Retention, StartOn};
 use swirl_model::{CloudEvent, Data};
 
 use crate::definition::{Definition, whole_pattern};
 use crate::scope::env::Env;
 use crate::scope::eval::View;
-use crate::scope::listening::read_event;
+use crate::scope::listening::{comparable, read_event};
 use crate::scope::task_view::TaskView;
 
 impl Definition {
@@ -51,14 +51,9 @@ impl Definition {
             task: TaskView::default(),
             error: None,
         };
-        let payload = || event.data.clone().unwrap_or_default();
         let value = |template| view.template(template, &Data::NULL);
-        let holds = match &filter.data {
-            None => true,
-            Some(DataTest::Holds(test)) => view.condition(*test, &payload()).unwrap_or(false),
-            Some(DataTest::Equals(wanted)) => value(wanted).is_ok_and(|it| it == payload()),
-        };
-        if !holds {
+        let fits = |test| view.data_fits(test, event, &Data::NULL);
+        if !filter.data.as_ref().is_none_or(fits) {
             return None;
         }
         let whole = event.to_data();
@@ -68,9 +63,9 @@ impl Definition {
             if found.is_null() {
                 return None;
             }
-            let found = found.to_text();
+            let found = comparable(&found);
             match &rule.expect {
-                Some(wanted) if value(wanted).ok()?.to_text() != found => return None,
+                Some(wanted) if comparable(&value(wanted).ok()?) != found => return None,
                 Some(_) => {}
                 None => shares.push((rule.key.clone(), found)),
             }

@@ -132,11 +132,19 @@ impl HttpRequest {
     }
 }
 
-/// Headers and the query may be expressions, which give objects.
+/// The endpoint may be an expression, which gives a text; headers and the query may be some, which give objects.
 ///
 /// # Errors
 /// The expression gave something else.
 fn maps(arguments: &Data) -> Result<(), CallError> {
+    let endpoint = arguments.get("uri").unwrap_or_default();
+    if endpoint.as_str().is_none() {
+        let reason = format!(
+            "the endpoint must be a text, and its expression gave {}",
+            endpoint.kind()
+        );
+        return Err(described(CallError::arguments(reason), "expression", 400));
+    }
     for name in ["headers", "query"] {
         let value = arguments.get(name).unwrap_or_default();
         if !value.is_null() && !value.is_object() {
@@ -181,7 +189,7 @@ fn add_query(url: &mut Url, query: &Value) -> Result<(), String> {
                 Value::Number(_) | Value::Bool(_) => all.push((name, value.to_string())),
                 _ => {
                     return Err(format!(
-                        "the query parameter `{name}` must be a text or a list of texts"
+                        "the query parameter `{name}` must be a text, a number, a boolean or a list of them"
                     ));
                 }
             }

@@ -95,6 +95,8 @@ impl TaskFilter {
 pub enum DataTest {
     /// A condition over the event's data.
     Holds(ExprId),
+    /// The same, unless it gives neither true nor false: then the event's data are this text.
+    Loose(ExprId, String),
     /// The value, over the input of the task.
     Equals(Template),
 }

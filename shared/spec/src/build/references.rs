@@ -30,11 +30,15 @@ impl Ctx<'_> {
         let Some(known) = &self.secrets else {
             return;
         };
+        let list = match self.dialect.variables.contains(&"secrets") {
+            true => "use.secrets",
+            false => "secrets",
+        };
         let unknown = used.iter().filter(|name| !known.contains(*name));
         let hint = |name: &String| did_you_mean(name, known.iter().map(String::as_str));
         let unknown: Vec<_> = unknown.map(|name| (name, hint(name))).collect();
         for (name, hint) in unknown {
-            let hint = hint.unwrap_or_else(|| format!("add '{name}' to the list 'secrets'"));
+            let hint = hint.unwrap_or_else(|| format!("add '{name}' to the list '{list}'"));
             let message = format!("the workflow has no secret '{name}'");
             let part = text.find(name.as_str()).map(|start| Part {
                 expression: text.to_owned(),

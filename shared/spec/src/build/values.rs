@@ -56,16 +56,11 @@ impl Ctx<'_> {
         for member in members {
             if !known.contains(&member.key()) {
                 let location = self.place(member.key_place());
-                let near = || did_you_mean(member.key(), known.iter().copied());
-                let hint = elsewhere::property(member.key(), known)
-                    .map(str::to_owned)
-                    .or_else(near)
-                    .or_else(|| elsewhere::own(member.key(), known).map(str::to_owned));
                 let all = all.get_or_insert_with(|| {
                     let names = spelt_once(known);
-                    Advice::among(&names, format!("the properties here are {}", and(&names)))
+                    Advice::among(&names, listed(&names))
                 });
-                let advice = match hint {
+                let advice = match nearest(member.key(), known) {
                     None => all.clone(),
                     hint => Advice {
                         hint,
@@ -77,6 +72,39 @@ impl Ctx<'_> {
             }
         }
         Some(Obj { node })
+    }
+
+    /// An object that may have properties of its author's, which have no effect.
+    pub fn open_object<'n>(
+        &mut self,
+        node: &'n Node,
+        what: &str,
+        known: &[&str],
+    ) -> Option<Obj<'n>> {
+        for member in node.members().unwrap_or_default() {
+            if !known.contains(&member.key()) {
+                let location = self.place(member.key_place());
+                let message = format!(
+                    "{what} has no property '{}': it has no effect",
+                    member.key()
+                );
+                let hint =
+                    nearest(member.key(), known).unwrap_or_else(|| listed(&spelt_once(known)));
+                self.warn_at(&location, codes::IGNORED_PROPERTY, message, hint);
+            }
+        }
+        match node.members() {
+            Some(_) => Some(Obj { node }),
+            None => self.object(node, what, known),
+        }
+    }
+
+    /// A text that may be empty.
+    pub fn any_text(&mut self, node: &Node, what: &str) -> Option<String> {
+        match node.as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => self.string(node, what),
+        }
     }
 
     pub fn string(&mut self, node: &Node, what: &str) -> Option<String> {
@@ -116,10 +144,7 @@ impl Ctx<'_> {
     /// A text for people. An empty one does no harm.
     pub fn description(&mut self, obj: Obj<'_>) -> Option<String> {
         let node = obj.get("description")?;
-        match node.as_str() {
-            Some(text) => Some(text.to_owned()),
-            None => self.string(node, "'description'"),
-        }
+        self.any_text(node, "'description'")
     }
 
     /// A required string.
@@ -350,6 +375,21 @@ impl Ctx<'_> {
             }
         }
         node.to_data()
+    }
+}
+
+/// The advice for a property that an object doesn't have, if one is close to it.
+fn nearest(name: &str, known: &[&str]) -> Option<String> {
+    elsewhere::property(name, known)
+        .map(str::to_owned)
+        .or_else(|| did_you_mean(name, known.iter().copied()))
+        .or_else(|| elsewhere::own(name, known).map(str::to_owned))
+}
+
+fn listed(names: &[&str]) -> String {
+    match names {
+        [] => "remove it: there are no properties here".to_owned(),
+        names => format!("the properties here are {}", and(names)),
     }
 }
 

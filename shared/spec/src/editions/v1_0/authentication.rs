@@ -31,7 +31,8 @@ impl Reader<'_, '_> {
 
     pub fn auth_definition(&mut self, name: &str, node: &Node) -> Option<AuthId> {
         let document = self.origin.as_ref().map_or("", |(uri, _)| uri.as_str());
-        let place = format!("{document}#{}", node.pointer());
+        // Its expressions see the variables of each use.
+        let place = format!("{document}#{} {}", node.pointer(), self.params.join(" "));
         if let Some(known) = self.auth.get(&place) {
             return *known;
         }
@@ -84,7 +85,7 @@ impl Reader<'_, '_> {
         if let (Some(_), "bearer") = (node.as_str(), scheme) {
             let message = "'bearer' is a text; it is taken as its 'token'".to_owned();
             self.loose(node, message, "write 'bearer: {token: ...}'".to_owned());
-            let token = self.value(node, DEFINITION, true)?;
+            let token = self.text_value(node, DEFINITION, true)?;
             return Some(Template::Object(vec![("token".to_owned(), token)]));
         }
         let names: &[&str] = match scheme {

@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
                 self.wrong_type(node, "'headers'", "an object");
                 return None;
             }
-            parts.push(("headers".to_owned(), self.value(node, DEFINITION, true)?));
+            parts.push(("headers".to_owned(), self.scalars(node, DEFINITION, true)?));
         }
         Some((parts, auth))
     }
@@ -132,7 +132,8 @@ impl Reader<'_, '_> {
         match obj.get("command") {
             Some(node) => {
                 self.string(node, "'command'")?;
-                parts.push(("command".to_owned(), self.value(node, DEFINITION, true)?));
+                let command = self.text_value(node, DEFINITION, true)?;
+                parts.push(("command".to_owned(), command));
             }
             None => {
                 self.missing(obj, "'stdio'", &["command"]);
@@ -144,7 +145,10 @@ impl Reader<'_, '_> {
             for item in items {
                 self.scalar(item, "an argument");
             }
-            parts.push(("arguments".to_owned(), self.value(node, DEFINITION, true)?));
+            parts.push((
+                "arguments".to_owned(),
+                self.scalars(node, DEFINITION, true)?,
+            ));
         }
         self.mapping(obj, "environment", &mut parts);
         Some(vec![("stdio".to_owned(), Template::Object(parts))])
@@ -163,7 +167,7 @@ impl Reader<'_, '_> {
                 return None;
             };
             self.string(node, &format!("'{name}'"))?;
-            parts.push((name.to_owned(), self.value(node, DEFINITION, false)?));
+            parts.push((name.to_owned(), self.text_value(node, DEFINITION, false)?));
         }
         Some(Template::Object(parts))
     }
@@ -229,8 +233,7 @@ impl Reader<'_, '_> {
         let Some(node) = obj.get("parameters") else {
             return Some(Parts::new());
         };
-        let is_expression = node.as_str().is_some_and(|text| text.contains("${"));
-        if node.members().is_none() && !is_expression {
+        if node.members().is_none() && !self.is_expression(node, DEFINITION) {
             self.wrong_type(node, "'parameters'", "an object or an expression");
             return None;
         }

@@ -256,8 +256,8 @@ impl Reader<'_, '_> {
             let Some(node) = obj.get(name) else {
                 continue;
             };
-            let is_expression = node.as_str().is_some_and(|text| text.contains("${"));
-            if name == "headers" && node.members().is_none() && !is_expression {
+            let is_map = node.members().is_some() || self.is_expression(node, DEFINITION);
+            if name == "headers" && !is_map {
                 self.wrong_type(node, "'headers'", "an object");
                 return None;
             }

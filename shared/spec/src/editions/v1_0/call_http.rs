@@ -47,7 +47,7 @@ impl Reader<'_, '_> {
                 self.error(node, codes::UNKNOWN_VALUE, message, hint);
                 return None;
             }
-            self.value(node, DEFINITION, false)
+            self.text_value(node, DEFINITION, false)
         });
         arguments.push(("method".to_owned(), method));
         let (uri, auth) = match obj.get("endpoint") {
@@ -59,12 +59,11 @@ impl Reader<'_, '_> {
             let Some(node) = obj.get(name) else {
                 continue;
             };
-            let is_expression = node.as_str().is_some_and(|text| text.contains("${"));
-            if node.members().is_none() && !is_expression {
-                self.wrong_type(node, &format!("'{name}'"), "an object");
+            if node.members().is_none() && !self.is_expression(node, DEFINITION) {
+                self.wrong_type(node, &format!("'{name}'"), "an object or an expression");
                 continue;
             }
-            arguments.push((name.to_owned(), self.value(node, DEFINITION, true)));
+            arguments.push((name.to_owned(), self.scalars(node, DEFINITION, true)));
         }
         if let Some(node) = obj.get("body") {
             arguments.push(("body".to_owned(), self.value(node, DEFINITION, true)));

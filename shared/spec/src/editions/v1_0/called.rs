@@ -131,13 +131,13 @@ impl Reader<'_, '_> {
     /// A URI, or an object with one and an authentication.
     pub fn endpoint(&mut self, node: &Node) -> (Option<Template>, Option<AuthId>) {
         if node.as_str().is_some() {
-            return (self.uri(node, "'endpoint'"), None);
+            return (self.uri(node, "'endpoint'", true), None);
         }
         let Some(obj) = self.object(node, "'endpoint'", &["uri", "authentication"]) else {
             return (None, None);
         };
         let uri = match obj.get("uri") {
-            Some(node) => self.uri(node, "'uri'"),
+            Some(node) => self.uri(node, "'uri'", true),
             None => {
                 self.missing(obj, "'endpoint'", &["uri"]);
                 None
@@ -152,12 +152,7 @@ impl Reader<'_, '_> {
     /// The document that describes a service, which is fetched when the workflow is deployed: its address, and the
     /// authentication that it needs.
     pub fn described_by(&mut self, node: &Node) -> Option<(String, Option<AuthId>)> {
-        let obj = self.object(node, "a resource", &["name", "endpoint"])?;
-        self.opt_string(obj, "name");
-        let Some(endpoint) = obj.get("endpoint") else {
-            self.missing(obj, "a resource", &["endpoint"]);
-            return None;
-        };
+        let endpoint = self.resource_endpoint(node)?;
         let (uri, auth) = match endpoint.as_str() {
             Some(_) => (endpoint, None),
             None => {

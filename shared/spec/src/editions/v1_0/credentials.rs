@@ -17,8 +17,13 @@ impl Reader<'_, '_> {
             self.loose(node, message, "put it in quotes".to_owned());
             return Some(Template::Literal(Data::string(node.raw())));
         }
-        self.string(node, &format!("'{name}'"))?;
-        self.value(node, DEFINITION, true)
+        let what = format!("'{name}'");
+        match name {
+            // Keys of some services are a user without a password, or the other way round.
+            "username" | "password" | "secret" => self.any_text(node, &what)?,
+            _ => self.string(node, &what)?,
+        };
+        self.text_value(node, DEFINITION, true)
     }
 
     /// The name in `use`. No property of the object may stand beside it.

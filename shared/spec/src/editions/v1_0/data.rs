@@ -84,13 +84,26 @@ impl Reader<'_, '_> {
         })
     }
 
+    /// The `endpoint` of an external resource.
+    pub fn resource_endpoint<'n>(&mut self, node: &'n Node) -> Option<&'n Node> {
+        if let Some(text) = node.as_str() {
+            let message = "a resource must be an object, and is a string".to_owned();
+            let hint = format!("write '{{endpoint: {text}}}'");
+            self.error(node, codes::WRONG_TYPE, message, hint);
+            return None;
+        }
+        let obj = self.object(node, "a resource", &["name", "endpoint"])?;
+        self.opt_string(obj, "name");
+        let endpoint = obj.get("endpoint");
+        if endpoint.is_none() {
+            self.missing(obj, "a resource", &["endpoint"]);
+        }
+        endpoint
+    }
+
     /// An external resource: the node of its address.
     pub fn resource(&mut self, node: &Node) -> Option<Node> {
-        let obj = self.object(node, "a resource", &["name", "endpoint"])?;
-        let Some(endpoint) = obj.get("endpoint") else {
-            self.missing(obj, "a resource", &["endpoint"]);
-            return None;
-        };
+        let endpoint = self.resource_endpoint(node)?;
         if endpoint.as_str().is_some() {
             return Some(self.relative(endpoint));
         }

@@ -62,7 +62,8 @@ impl Reader<'_, '_> {
             self.workflow.output_schema = output.schema;
         }
         if let Some(node) = root.get("timeout") {
-            let duration = self.timeout_of(node);
+            // There is no task and no context before the first one begins.
+            let duration = self.timeout_of(node, WORKFLOW_INPUT);
             self.workflow.timeout = duration.map(|duration| WorkflowTimeout {
                 duration,
                 interrupt: true,
@@ -84,9 +85,9 @@ impl Reader<'_, '_> {
         if let Some(node) = root.get("document") {
             self.own_metadata(node);
         }
-        self.check_reuse();
         self.check_catalogs();
         self.check_functions();
+        self.check_reuse();
     }
 
     /// A workflow has a first state. One without tasks gives its input.
@@ -143,11 +144,12 @@ impl Reader<'_, '_> {
                 }
             }
         }
-        tasks.title = self.opt_string(obj, "title");
-        self.workflow.description = match obj.get("summary") {
-            Some(node) if node.as_str() == Some("") => None,
-            _ => self.opt_string(obj, "summary"),
+        let mut text = |name: &str| {
+            let node = obj.get(name)?;
+            let text = self.any_text(node, &format!("'{name}'"));
+            text.filter(|text| !text.is_empty())
         };
+        (tasks.title, self.workflow.description) = (text("title"), text("summary"));
         for name in ["tags", "metadata"] {
             if let Some(node) = obj.get(name)
                 && node.members().is_none()

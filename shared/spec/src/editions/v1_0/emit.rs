@@ -20,7 +20,12 @@ impl Reader<'_, '_> {
             }
             return true;
         };
-        let is_literal = !text.contains("${");
+        if text.is_empty() && CloudEvent::TEXTS.contains(&name) {
+            let hint = "leave it out, or give it a text".to_owned();
+            self.error(value, codes::WRONG_TYPE, format!("'{name}' is empty"), hint);
+            return false;
+        }
+        let is_literal = !self.is_expression(value, DEFINITION);
         if name == "time" && is_literal && Timestamp::parse(text).is_err() {
             let message = format!("'{text}' is not a date and time");
             let hint = "write it as in 2026-01-31T12:00:00Z (RFC 3339)".to_owned();
@@ -47,7 +52,7 @@ impl Reader<'_, '_> {
             self.missing(obj, "'emit'", &["event"]);
             return None;
         };
-        let obj = self.object(node, "'event'", &["with"])?;
+        let obj = self.open_object(node, "'event'", &["with"])?;
         let Some(node) = obj.get("with") else {
             self.missing(obj, "'event'", &["with"]);
             return None;
@@ -82,7 +87,15 @@ impl Reader<'_, '_> {
                 whole = false;
                 continue;
             }
-            let Some(template) = self.value(value, DEFINITION, false) else {
+            let template = match name {
+                "source" | "dataschema" => self.uri(value, &format!("'{name}'"), false),
+                name if CloudEvent::TEXTS.contains(&name) => {
+                    self.text_value(value, DEFINITION, false)
+                }
+                "data" => self.value(value, DEFINITION, false),
+                _ => self.scalars(value, DEFINITION, false),
+            };
+            let Some(template) = template else {
                 whole = false;
                 continue;
             };

@@ -48,7 +48,7 @@ impl Reader<'_, '_> {
                     Some(name) => Some(self.named(node, name, "retry", |reuse| &reuse.retries)?),
                     None => None,
                 };
-                Some(self.retry_policy(named.as_ref().unwrap_or(node))?)
+                Some(self.retry_policy(named.as_ref().unwrap_or(node), outside)?)
             }
         };
         let handler = obj.get("do").map(|node| self.tasks(node, "'do'"));
@@ -79,6 +79,18 @@ impl Reader<'_, '_> {
         if obj.has("detail") && obj.has("details") {
             self.exclusive(obj, "'with'", &["detail", "details"]);
         }
+        for member in node.members().unwrap_or_default() {
+            if self.is_expression(member.value(), DEFINITION) {
+                let message = format!("'{}' is compared as it is written", member.key());
+                let hint = "write a condition in 'when' instead".to_owned();
+                self.warn(
+                    member.value(),
+                    codes::EXPRESSION_NOT_EVALUATED,
+                    message,
+                    hint,
+                );
+            }
+        }
         if node.members().is_some_and(<[_]>::is_empty) {
             let names = &known[..5];
             self.missing(obj, "'with'", names);
@@ -87,14 +99,17 @@ impl Reader<'_, '_> {
             Some(node) => Some(self.status(node)?),
             None => None,
         };
+        let kind = self.opt_string(obj, "type");
+        let mut text = |name: &str| {
+            let node = obj.get(name)?;
+            self.any_text(node, &format!("'{name}'"))
+        };
         Some(CaughtError {
-            kind: self.opt_string(obj, "type"),
+            kind,
             status,
-            title: self.opt_string(obj, "title"),
-            detail: self
-                .opt_string(obj, "detail")
-                .or_else(|| self.opt_string(obj, "details")),
-            instance: self.opt_string(obj, "instance"),
+            title: text("title"),
+            detail: text("detail").or_else(|| text("details")),
+            instance: text("instance"),
         })
     }
 
@@ -126,18 +141,16 @@ impl Reader<'_, '_> {
                 self.missing(obj, "an error", &[name]);
             }
         }
-        let kind = obj.get("type").and_then(|node| {
-            self.string(node, "'type'")?;
-            self.value(node, DEFINITION, false)
-        });
-        let status = obj.get("status").and_then(|node| match node.as_str() {
-            Some(text) if text.contains("${") => self.value(node, DEFINITION, false),
-            _ => self.status(node).map(|_| Template::Literal(node.to_data())),
+        let kind = obj.get("type");
+        let kind = kind.and_then(|node| self.uri(node, "'type'", false));
+        let status = obj.get("status").and_then(|node| {
+            self.status(node)?;
+            Some(Template::Literal(node.to_data()))
         });
         let mut text = |name: &str| {
             let node = obj.get(name)?;
-            self.string(node, &format!("'{name}'"))?;
-            self.value(node, DEFINITION, false)
+            self.any_text(node, &format!("'{name}'"))?;
+            self.text_value(node, DEFINITION, false)
         };
         let (title, detail, instance) = (text("title"), text("detail"), text("instance"));
         Some(Raise {
@@ -149,7 +162,8 @@ impl Reader<'_, '_> {
         })
     }
 
-    pub fn retry_policy(&mut self, node: &Node) -> Option<TaskRetry> {
+    /// `visible`: the number of variables that are there before an error is.
+    pub fn retry_policy(&mut self, node: &Node, visible: usize) -> Option<TaskRetry> {
         let obj = self.object(node, "a retry policy", POLICY)?;
         let when = obj
             .get("when")
@@ -179,7 +193,7 @@ impl Reader<'_, '_> {
                 if let Some(node) = obj.get(name)
                     && !node.is_null()
                 {
-                    self.object(node, &format!("'{name}'"), &[]);
+                    self.open_object(node, &format!("'{name}'"), &[]);
                 }
             }
         }
@@ -189,7 +203,7 @@ impl Reader<'_, '_> {
             policy.jitter = self.jitter(obj);
         }
         if let Some(node) = obj.get("limit") {
-            self.limit(node, &mut policy);
+            self.limit(node, &mut policy, visible);
         }
         if policy.delay.is_none() && policy.retries_max.is_none() && policy.within.is_none() {
             let message = "the retry has neither a delay nor a limit".to_owned();
@@ -222,7 +236,7 @@ impl Reader<'_, '_> {
         Some((from, to))
     }
 
-    fn limit(&mut self, node: &Node, policy: &mut TaskRetry) {
+    fn limit(&mut self, node: &Node, policy: &mut TaskRetry, visible: usize) {
         let Some(obj) = self.object(node, "'limit'", &["attempt", "duration"]) else {
             return;
         };
@@ -235,9 +249,12 @@ impl Reader<'_, '_> {
         let Some(obj) = self.object(node, "'attempt'", &["count", "duration"]) else {
             return;
         };
+        // It is evaluated when an attempt begins, before there is an error.
+        let own = self.params.split_off(visible);
         policy.attempt = obj
             .get("duration")
             .and_then(|node| self.length(node, "'duration'"));
+        self.params.extend(own);
         if let Some(node) = obj.get("count") {
             let (wanted, range) = ("a whole number of 0 or more", 0..=i64::from(u32::MAX));
             let count = self.whole(node, "'count'", wanted, range, codes::BAD_NUMBER);

@@ -55,8 +55,7 @@ impl Reader<'_, '_> {
         let input = match task.get("with") {
             None => None,
             Some(node) => {
-                let is_expression = node.as_str().is_some_and(|text| text.contains("${"));
-                if node.members().is_none() && !is_expression {
+                if node.members().is_none() && !self.is_expression(node, DEFINITION) {
                     self.wrong_type(node, "'with'", "an object");
                     return None;
                 }
@@ -129,11 +128,13 @@ impl Reader<'_, '_> {
         });
         // The function sees no variables of its caller.
         let params = std::mem::take(&mut self.params);
+        let lists = std::mem::take(&mut self.lists);
         let is_inner = std::mem::replace(&mut self.is_inner, true);
         let skips = std::mem::take(&mut self.skips);
         let mut list = List::of_one(flow, id);
         let state = self.task(&mut list, 0, name, function);
         self.params = params;
+        self.lists = lists;
         self.is_inner = is_inner;
         self.skips = skips;
         self.inlining.open.pop();

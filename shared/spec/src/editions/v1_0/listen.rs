@@ -13,6 +13,7 @@ use swirl_model::workflow::{
 };
 
 use super::Reader;
+use super::uri::has_member;
 use super::value::{DEFINITION, EXPORT};
 use crate::build::ctx::Obj;
 
@@ -235,7 +236,7 @@ impl Reader<'_, '_> {
             self.wrong_type(node, &format!("'{name}'"), "a text, a number or a boolean");
             return None;
         }
-        let value = self.wanted(node, sight)?;
+        let value = self.wanted(node, sight, Self::scalars)?;
         let Template::Literal(literal) = &value else {
             return Some(Wanted::Value(value));
         };
@@ -243,8 +244,13 @@ impl Reader<'_, '_> {
         if !text.contains(PATTERN) {
             return Some(Wanted::Value(value));
         }
+        let is_uri = matches!(name, "source" | "dataschema") && has_member(&text);
         match Regex::new(&format!("^(?:{text})$")) {
             Ok(_) => Some(Wanted::Pattern(text)),
+            Err(_) if is_uri && !sight.is_start => {
+                let uri = self.uri(node, &format!("'{name}'"), false);
+                uri.map(Wanted::Value)
+            }
             Err(error) => {
                 let error = error.to_string();
                 let reason = error.lines().last().unwrap_or_default();
@@ -259,17 +265,23 @@ impl Reader<'_, '_> {
 
     fn data_test(&mut self, node: &Node, sight: Sight) -> Option<DataTest> {
         let text = node.as_str().map(str::trim).unwrap_or_default();
+        if self.is_bare_expression(text, sight.names)
+            && let Template::Loose(test, text) = self.value(node, sight.names, false)?
+        {
+            return Some(DataTest::Loose(test, text));
+        }
         if text.starts_with("${")
             && let Template::Expression(test) = self.value(node, sight.names, false)?
         {
             return Some(DataTest::Holds(test));
         }
-        self.wanted(node, sight).map(DataTest::Equals)
+        let value = self.wanted(node, sight, Self::value);
+        value.map(DataTest::Equals)
     }
 
     /// A value that something of an event must be equal to.
-    fn wanted(&mut self, node: &Node, sight: Sight) -> Option<Template> {
-        let value = self.value(node, sight.names, false)?;
+    fn wanted(&mut self, node: &Node, sight: Sight, read: ReadValue<Self>) -> Option<Template> {
+        let value = read(self, node, sight.names, false)?;
         if sight.is_start && !is_constant(&value) {
             let message = "a schedule can't compare with an expression: there is no data yet";
             let hint = "write the value itself".to_owned();
@@ -307,8 +319,8 @@ impl Reader<'_, '_> {
             let expect = match obj.get("expect") {
                 None => None,
                 Some(node) => {
-                    let value = match self.string(node, "'expect'") {
-                        Some(_) => self.wanted(node, sight),
+                    let value = match self.any_text(node, "'expect'") {
+                        Some(_) => self.wanted(node, sight, Self::scalars),
                         None => None,
                     };
                     is_whole &= value.is_some();
@@ -371,6 +383,8 @@ impl Reader<'_, '_> {
         })
     }
 }
+
+type ReadValue<R> = fn(&mut R, &Node, &'static [&'static str], bool) -> Option<Template>;
 
 /// What an attribute must be.
 enum Wanted {

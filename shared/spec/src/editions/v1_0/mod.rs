@@ -29,10 +29,12 @@ mod schedule;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod uri;
 mod value;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
@@ -74,8 +76,11 @@ pub(super) fn read(ctx: &mut Ctx<'_>, root: &Node) {
         kinds: kinds::KINDS,
         loose: false,
         reuse: Reuse::default(),
+        used: HashSet::new(),
+        variables: BTreeSet::new(),
         auth: HashMap::new(),
         inlining: Inlining::default(),
+        lists: Vec::new(),
         extended: Vec::new(),
         skips: false,
         is_inner: false,
@@ -91,9 +96,15 @@ struct Reader<'c, 'a> {
     /// `evaluate.mode: loose`.
     loose: bool,
     reuse: Reuse,
-    /// The authentications that have been read, by the place of their definition.
+    /// The places of the definitions in `use` that something refers to.
+    used: HashSet<String>,
+    /// All variables that the document defines.
+    variables: BTreeSet<Arc<str>>,
+    /// The authentications that have been read, by the place of their definition and the variables there.
     auth: HashMap<String, Option<AuthId>>,
     inlining: Inlining,
+    /// The names of the tasks in the lists around the current place, the innermost last.
+    lists: Vec<HashSet<String>>,
     /// What each extension extends.
     extended: Vec<&'static str>,
     /// The next list is that of an extension before a task: its `exit` skips the task.

@@ -78,7 +78,7 @@ impl Reader<'_, '_> {
         let mut parts = Parts::new();
         match obj.get("authority") {
             Some(node) => {
-                let authority = self.uri(node, "'authority'")?;
+                let authority = self.uri(node, "'authority'", true)?;
                 parts.push(("authority".to_owned(), authority));
             }
             None => self.missing(obj, &what, &["authority"]),
@@ -193,7 +193,7 @@ impl Reader<'_, '_> {
         for item in items {
             self.string(item, &format!("an entry of '{name}'"))?;
         }
-        self.value(node, DEFINITION, true)
+        self.text_value(node, DEFINITION, true)
     }
 
     fn token(&mut self, node: &Node, name: &str, parts: &mut Parts) -> Option<()> {
@@ -222,11 +222,11 @@ impl Reader<'_, '_> {
         let endpoints = self.object(node, "'endpoints'", known)?;
         for name in ["revocation", "introspection"] {
             if let Some(node) = endpoints.get(name) {
-                self.uri(node, &format!("'{name}'"))?;
+                self.uri(node, &format!("'{name}'"), true)?;
             }
         }
         match endpoints.get("token") {
-            Some(node) => self.uri(node, "'token'"),
+            Some(node) => self.uri(node, "'token'", true),
             None => Some(literal(TOKEN_PATH)),
         }
     }

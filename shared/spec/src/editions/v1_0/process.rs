@@ -173,9 +173,16 @@ impl Reader<'_, '_> {
 
     /// A text, in which expressions are evaluated.
     fn text_part(&mut self, obj: Obj<'_>, name: &str, parts: &mut Parts) {
-        if let Some(node) = obj.get(name)
-            && self.string(node, &format!("'{name}'")).is_some()
-            && let Some(value) = self.value(node, DEFINITION, true)
+        let Some(node) = obj.get(name) else {
+            return;
+        };
+        let what = format!("'{name}'");
+        let text = match name {
+            "stdin" => self.any_text(node, &what),
+            _ => self.string(node, &what),
+        };
+        if text.is_some()
+            && let Some(value) = self.text_value(node, DEFINITION, true)
         {
             parts.push((name.to_owned(), value));
         }
@@ -186,15 +193,14 @@ impl Reader<'_, '_> {
         let Some(node) = obj.get(name) else {
             return;
         };
-        let is_expression = node.as_str().is_some_and(|text| text.contains("${"));
-        if node.members().is_none() && !is_expression {
-            self.wrong_type(node, &format!("'{name}'"), "an object");
+        if node.members().is_none() && !self.is_expression(node, DEFINITION) {
+            self.wrong_type(node, &format!("'{name}'"), "an object or an expression");
             return;
         }
         for member in node.members().unwrap_or_default() {
             self.scalar(member.value(), &format!("'{}'", member.key()));
         }
-        if let Some(value) = self.value(node, DEFINITION, true) {
+        if let Some(value) = self.scalars(node, DEFINITION, true) {
             parts.push((name.to_owned(), value));
         }
     }
@@ -223,11 +229,11 @@ impl Reader<'_, '_> {
             for item in items {
                 self.scalar(item, "an argument");
             }
-        } else if !node.as_str().is_some_and(|text| text.contains("${")) {
+        } else if !self.is_expression(node, DEFINITION) {
             self.wrong_type(node, "'arguments'", "a list");
             return;
         }
-        if let Some(value) = self.value(node, DEFINITION, true) {
+        if let Some(value) = self.scalars(node, DEFINITION, true) {
             parts.push(("arguments".to_owned(), value));
         }
     }
@@ -249,7 +255,7 @@ impl Reader<'_, '_> {
         let Some(node) = obj.get(name) else {
             return;
         };
-        let Some(text) = self.string(node, &format!("'{name}'")) else {
+        let Some(text) = self.any_text(node, &format!("'{name}'")) else {
             return;
         };
         let params = self.params.clone();

@@ -3,6 +3,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 
+use super::value::DEFINITION;
 use super::{Reader, Reuse};
 use crate::build::ctx::did_you_mean;
 
@@ -74,7 +75,12 @@ impl Reader<'_, '_> {
     ) -> Option<Node> {
         let all = table(&self.reuse);
         if let Some((_, found)) = all.iter().find(|(known, _)| known == name) {
-            return Some(found.clone());
+            let found = found.clone();
+            // Findings in another document are at the call, so the definition's own place is still to be looked at.
+            if self.origin.is_none() {
+                self.used.insert(found.pointer().to_owned());
+            }
+            return Some(found);
         }
         let plural = match what {
             "retry" => "retries".to_owned(),
@@ -87,23 +93,42 @@ impl Reader<'_, '_> {
         None
     }
 
-    /// Finds the mistakes in definitions that nothing refers to.
+    /// Finds the mistakes in definitions that nothing refers to. They may be meant for any place of the document, so
+    /// they see all its variables.
     pub fn check_reuse(&mut self) {
-        for (_, node) in self.reuse.errors.clone() {
+        let common = ["error", "index", "item"].map(Into::into);
+        let all = self.variables.iter().cloned().chain(common).collect();
+        let outside = std::mem::replace(&mut self.params, all);
+        let (errors, retries) = (
+            self.unused(|all| &all.errors),
+            self.unused(|all| &all.retries),
+        );
+        for (_, node) in errors {
             self.error_definition(&node);
         }
-        for (_, node) in self.reuse.retries.clone() {
-            self.retry_policy(&node);
+        let visible = self.params.len();
+        for (_, node) in retries {
+            self.retry_policy(&node, visible);
         }
         for (_, node) in self.reuse.timeouts.clone() {
             if node.as_str().is_some() {
                 self.wrong_type(&node, "'timeout'", "an object");
-            } else {
-                self.timeout_of(&node);
             }
         }
-        for (name, node) in self.reuse.authentications.clone() {
+        for (_, node) in self.unused(|all| &all.timeouts) {
+            if node.as_str().is_none() {
+                self.timeout_of(&node, DEFINITION);
+            }
+        }
+        for (name, node) in self.unused(|all| &all.authentications) {
             self.auth_definition(&name, &node);
         }
+        self.params = outside;
+    }
+
+    fn unused(&self, table: fn(&Reuse) -> &Vec<(String, Node)>) -> Vec<(String, Node)> {
+        let all = table(&self.reuse).iter();
+        let unused = all.filter(|(_, node)| !self.used.contains(node.pointer()));
+        unused.cloned().collect()
     }
 }

@@ -1,5 +1,6 @@
 //! `run` (DSL 1.0, "Run", "Workflow Process"). Other processes: `process.rs`.
 
+use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{
@@ -75,7 +76,14 @@ impl Reader<'_, '_> {
         let known = &["namespace", "name", "version", "input"];
         let obj = self.object(node, "'workflow'", known)?;
         let text = |reader: &mut Self, obj: Obj<'_>, name: &str| {
-            reader.need_string(obj, "'workflow'", name)
+            let text = reader.need_string(obj, "'workflow'", name)?;
+            let is_named = name == "version" || !text.contains("${");
+            if !is_named && let Some(node) = obj.get(name) {
+                let message = format!("'{name}' is an expression, and must name one workflow");
+                let hint = "write the name itself; a 'switch' chooses between workflows".to_owned();
+                reader.error(node, codes::BAD_NAME, message, hint);
+            }
+            Some(text).filter(|_| is_named)
         };
         let namespace = text(self, obj, "namespace");
         let name = text(self, obj, "name");

@@ -118,12 +118,14 @@ impl Reader<'_, '_> {
             states: ids.clone(),
             window: None,
         };
+        self.lists.push(list.names.keys().cloned().collect());
         for (place, (name, node)) in named.iter().enumerate() {
             self.check_name(node, "the name of a task", name);
             if let Some(state) = self.task(&mut list, place, name, node) {
                 self.workflow.states[ids[place].0 as usize] = state;
             }
         }
+        self.lists.pop();
         if !forks {
             self.unreachable(&list, &named);
         }
@@ -185,7 +187,7 @@ impl Reader<'_, '_> {
             state.input_schema = input.schema;
         }
         if let Some(node) = obj.get("timeout") {
-            state.timeout = self.timeout_of(node);
+            state.timeout = self.timeout_of(node, DEFINITION);
         }
         let then = self.then_of(list, place, obj.get("then"));
         let work = (kind.read)(
@@ -279,6 +281,13 @@ impl Reader<'_, '_> {
                 let message = format!("several tasks of this list are named '{text}'");
                 let hint = "rename them, so that 'then' names one".to_owned();
                 self.error(node, codes::DUPLICATE_NAME, message, hint);
+                None
+            }
+            None if self.lists.iter().any(|names| names.contains(&text)) => {
+                let message = format!("'{text}' is a task of a list around this one");
+                let hint =
+                    "write 'exit', and lead there with a 'then' of the task around this list";
+                self.error(node, codes::UNKNOWN_STATE, message, hint.to_owned());
                 None
             }
             None => {

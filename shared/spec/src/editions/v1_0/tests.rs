@@ -267,3 +267,64 @@ fn tasks_nest_up_to_the_limit_of_documents() {
     let expected = format!("error too-deep {place}/do 2");
     assert!(shown.starts_with(&expected), "{shown}");
 }
+
+/// The hints and messages for a document, one a line.
+fn texts(body: &str) -> String {
+    let found = reading(body).diagnostics.into_iter();
+    let lines = found.map(|it| format!("{}: {}", it.message, it.hint.unwrap_or_default()));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn messages_say_what_to_write() {
+    for (body, expected) in [
+        (
+            "do: [{a: {set: {x: 1}, timeout: PT5S}}]",
+            "write 'timeout: {after: PT5S}'",
+        ),
+        (
+            "do: [{a: {call: openapi, with: {operationId: o, document: 'https://e/o.json'}}}]",
+            "write '{endpoint: https://e/o.json}'",
+        ),
+        (
+            "do: [{a: {call: http, with: {method: get, endpoint: 'http://a', query: q}}}]",
+            "'query' must be an object or an expression, and is a string",
+        ),
+        (
+            "do: [{a: {set: {x: '${ $secrets.k }'}}}]",
+            "add 'k' to the list 'use.secrets'",
+        ),
+        (
+            "do: [{a: {do: [{b: {set: {x: 1}, then: c}}]}}, {c: {set: {x: 1}}}]",
+            "'c' is a task of a list around this one: write 'exit', and lead there",
+        ),
+        (
+            "do: [{a: {try: [], catch: {retry: {delay: PT1S, backoff: {linear: {f: 1}}}}}}]",
+            "'linear' has no property 'f': it has no effect: remove it",
+        ),
+        (
+            "do: [{a: {emit: {event: {with: {type: t}, note: x}}}}]",
+            "'event' has no property 'note': it has no effect",
+        ),
+        (
+            "do: [{a: {try: [], catch: {errors: {with: {title: '${ .t }'}}}}}]",
+            "'title' is compared as it is written",
+        ),
+    ] {
+        let found = texts(body);
+        assert!(found.contains(expected), "{body}: {found}");
+    }
+}
+
+#[test]
+fn what_is_right_gives_no_finding() {
+    for body in [
+        "do: [{a: {set: {x: '.nan', y: '$${ .a }'}}}]",
+        "use: {retries: {p: {when: $error.status == 503, delay: PT1S}}}\ndo: []",
+        "use: {errors: {e: {type: t, status: 400, detail: '${ $order }'}}}\n\
+         do: [{a: {for: {each: order, in: '[1]'}, do: []}}]",
+        "timeout: {after: '${ $workflow.input.d }'}\ndo: []",
+    ] {
+        assert_eq!(texts(body), "", "{body}");
+    }
+}

@@ -5,15 +5,15 @@ use std::ops::RangeInclusive;
 use swirl_documents::codes;
 use swirl_documents::diagnostic::Code;
 use swirl_documents::source::Node;
-use swirl_model::Data;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::{ExprId, Period, Template, TextPart};
+use swirl_model::workflow::{ExprId, Period, Template};
 
 use super::Reader;
 use crate::build::advice::FLAG;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
 use crate::template::{self, Delimiters, Piece};
+use crate::time;
 
 /// The variables that are visible at each place ("Runtime Expression Arguments").
 pub(super) const WORKFLOW_INPUT: &[&str] = &["secrets", "workflow", "runtime"];
@@ -47,6 +47,16 @@ const UNITS: [(&str, u64); 5] = [
     ("milliseconds", 1),
 ];
 
+/// What a place takes. In the mode `loose` it decides which texts are expressions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Any,
+    /// Numbers and booleans count as their texts, so a text that is one stays as it is written.
+    Scalars,
+    /// What gives something else than a text isn't meant as an expression.
+    Text,
+}
+
 impl Reader<'_, '_> {
     /// An expression, with or without `${ }`.
     pub fn expr(
@@ -72,8 +82,56 @@ impl Reader<'_, '_> {
         names: &'static [&'static str],
         secrets: bool,
     ) -> Option<Template> {
+        self.value_of(node, names, secrets, Takes::Any)
+    }
+
+    /// A text with expressions in it.
+    pub fn text_value(
+        &mut self,
+        node: &Node,
+        names: &'static [&'static str],
+        secrets: bool,
+    ) -> Option<Template> {
+        self.value_of(node, names, secrets, Takes::Text)
+    }
+
+    /// A value whose numbers and booleans are used as texts, with expressions in its texts.
+    pub fn scalars(
+        &mut self,
+        node: &Node,
+        names: &'static [&'static str],
+        secrets: bool,
+    ) -> Option<Template> {
+        self.value_of(node, names, secrets, Takes::Scalars)
+    }
+
+    /// Whether a text has an expression, or is one in the mode `loose`.
+    pub fn is_expression(&self, node: &Node, names: &'static [&'static str]) -> bool {
+        let text = node.as_str().unwrap_or_default();
+        text.contains("${") || self.is_bare_expression(text, names)
+    }
+
+    /// In the mode `loose`: whether a text without `${ }` is an expression.
+    pub fn is_bare_expression(&self, text: &str, names: &'static [&'static str]) -> bool {
+        let text = text.trim();
+        let sight = VisibleVars {
+            params: &self.params,
+            names,
+            ..VisibleVars::PLAIN
+        };
+        let may_be = self.loose && !text.is_empty() && !text.contains("${");
+        may_be && self.compiles_in(text, sight)
+    }
+
+    fn value_of(
+        &mut self,
+        node: &Node,
+        names: &'static [&'static str],
+        secrets: bool,
+        takes: Takes,
+    ) -> Option<Template> {
         if self.loose {
-            return self.loose_value(node, names, secrets);
+            return self.loose_value(node, names, secrets, takes);
         }
         self.warn_bare(node, names);
         let params = self.params.clone();
@@ -138,17 +196,18 @@ impl Reader<'_, '_> {
         node: &Node,
         names: &'static [&'static str],
         secrets: bool,
+        takes: Takes,
     ) -> Option<Template> {
         if let Some(items) = node.items() {
             let items = items
                 .iter()
-                .map(|item| self.loose_value(item, names, secrets));
+                .map(|item| self.loose_value(item, names, secrets, takes));
             return items.collect::<Option<Vec<_>>>().map(Template::Array);
         }
         if let Some(members) = node.members() {
             let mut parts = Vec::with_capacity(members.len());
             for member in members {
-                let value = self.loose_value(member.value(), names, secrets)?;
+                let value = self.loose_value(member.value(), names, secrets, takes)?;
                 parts.push((member.key().to_owned(), value));
             }
             return Some(Template::Object(parts));
@@ -163,12 +222,17 @@ impl Reader<'_, '_> {
         let Some(text) = node.as_str().filter(|text| !text.contains("${")) else {
             return self.template(node, sight);
         };
-        let bare = text.trim();
-        if bare.is_empty() || !self.compiles_in(bare, sight) {
+        let is_kept = takes == Takes::Scalars && is_scalar(text);
+        if is_kept || !self.is_bare_expression(text, names) {
             return Some(Template::Literal(node.to_data()));
         }
+        let expression = match takes {
+            Takes::Any | Takes::Scalars => text.trim().to_owned(),
+            // The line's end closes a comment.
+            Takes::Text => format!("({}\n) | strings", text.trim()),
+        };
         let location = self.location(node);
-        let id = self.compile(&location, bare, sight)?;
+        let id = self.compile(&location, &expression, sight)?;
         Some(Template::Loose(id, text.to_owned()))
     }
 
@@ -188,7 +252,9 @@ impl Reader<'_, '_> {
                     rest.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[' || c == '_')
                 }),
             };
-            if looks && self.compiles_in(bare, sight) {
+            // YAML has these for numbers, which are refused with a reason of their own.
+            let is_number = [".inf", ".nan"].contains(&bare.to_ascii_lowercase().as_str());
+            if looks && !is_number && self.compiles_in(bare, sight) {
                 let message = format!("'{text}' looks like an expression, and is this text");
                 let hint = format!("write '${{ {bare} }}' if it is one");
                 self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
@@ -204,8 +270,28 @@ impl Reader<'_, '_> {
 
     /// A duration as an object, an ISO 8601 text or an expression.
     pub fn length(&mut self, node: &Node, what: &str) -> Option<Period> {
+        self.length_in(node, what, DEFINITION)
+    }
+
+    /// A duration whose expression sees these variables.
+    fn length_in(
+        &mut self,
+        node: &Node,
+        what: &str,
+        names: &'static [&'static str],
+    ) -> Option<Period> {
         let Some(members) = node.members() else {
-            return self.duration(node, what);
+            if !self.is_expression(node, names) {
+                return self.duration(node, what);
+            }
+            let params = self.params.clone();
+            let sight = VisibleVars {
+                params: &params,
+                names,
+                ..VisibleVars::PLAIN
+            };
+            let found = self.expression(node, what, sight);
+            return found.map(Period::Expression);
         };
         let units = UNITS.map(|(name, _)| name);
         let obj = self.object(node, what, &units)?;
@@ -295,20 +381,36 @@ impl Reader<'_, '_> {
     }
 
     /// `timeout`: an object, or the name of one in `use.timeouts`.
-    pub fn timeout_of(&mut self, node: &Node) -> Option<Period> {
+    pub fn timeout_of(&mut self, node: &Node, names: &'static [&'static str]) -> Option<Period> {
         let named = match node.as_str() {
+            Some(text) if self.is_length(text) => {
+                let message = "'timeout' is a text, which names one of 'use.timeouts'".to_owned();
+                let hint = format!("write 'timeout: {{after: {text}}}'");
+                self.error(node, codes::UNKNOWN_REFERENCE, message, hint);
+                return None;
+            }
             Some(name) => Some(self.named(node, name, "timeout", |reuse| &reuse.timeouts)?),
             None => None,
         };
         let node = named.as_ref().unwrap_or(node);
         let obj = self.object(node, "'timeout'", &["after"])?;
         match obj.get("after") {
-            Some(node) => self.positive_length(node, "'after'"),
+            Some(node) => {
+                let length = self.length_in(node, "'after'", names)?;
+                self.not_zero(node, "'after'", length)
+            }
             None => {
                 self.missing(obj, "'timeout'", &["after"]);
                 None
             }
         }
+    }
+
+    /// Whether a text that should be the name of a timeout is its length.
+    fn is_length(&self, text: &str) -> bool {
+        let is_name = self.reuse.timeouts.iter().any(|(name, _)| name == text);
+        let is_length = || time::duration::parse(text.trim()).is_ok() || text.contains("${");
+        !is_name && is_length()
     }
 
     /// The name of a variable.
@@ -345,58 +447,14 @@ impl Reader<'_, '_> {
             );
             return default.into();
         }
-        text.as_str().into()
+        let name: std::sync::Arc<str> = text.as_str().into();
+        self.variables.insert(name.clone());
+        name
     }
+}
 
-    /// A URI, in which `{name}` stands for a member of the input (DSL 1.0, "URI Template").
-    pub fn uri(&mut self, node: &Node, what: &str) -> Option<Template> {
-        let text = self.string(node, what)?;
-        if text.contains("${") {
-            return self.value(node, DEFINITION, true);
-        }
-        let mut parts = Vec::new();
-        let mut rest = text.as_str();
-        while let Some((before, after)) = rest.split_once('{') {
-            let Some((name, behind)) = after.split_once('}') else {
-                let message = format!("a '{{' in {what} is never closed");
-                self.error(node, codes::BAD_URI, message, "add the '}'".to_owned());
-                return None;
-            };
-            let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '%' | '-');
-            if name.is_empty() || !name.chars().all(plain) {
-                let message = format!("'{{{name}}}' in {what} isn't the name of a member");
-                let hint =
-                    "write '{name}', which stands for a member of the task's input".to_owned();
-                self.error(node, codes::BAD_URI, message, hint);
-                return None;
-            }
-            if !before.is_empty() {
-                parts.push(TextPart::Text(before.to_owned()));
-            }
-            let member = Data::string(name).to_string();
-            let expression = format!(
-                "if type == \"object\" then .[{member}] else null end | if . == null then \"\" elif type == \"object\" or type == \"array\" then error({}) else tostring | @uri end",
-                Data::string(format!("the value of {{{name}}} is an object or a list"))
-            );
-            let location = self.location(node);
-            let sight = VisibleVars {
-                secrets: true,
-                names: DEFINITION,
-                ..VisibleVars::PLAIN
-            };
-            parts.push(TextPart::Expression(self.compile(
-                &location,
-                &expression,
-                sight,
-            )?));
-            rest = behind;
-        }
-        if parts.is_empty() {
-            return Some(Template::Literal(Data::string(text)));
-        }
-        if !rest.is_empty() {
-            parts.push(TextPart::Text(rest.to_owned()));
-        }
-        Some(Template::Text(parts))
-    }
+/// Whether a text is a number or a word of JSON, which is the same text however it is read, but for its digits: `007`.
+fn is_scalar(text: &str) -> bool {
+    let text = text.trim();
+    text.parse::<f64>().is_ok() || ["true", "false", "null"].contains(&text)
 }
