@@ -123,7 +123,7 @@ codes! {
     MISLEADING_EDITION = "misleading-edition": "A version key that doesn't match the edition of the document.";
     MISSING_PROPERTY = "missing-property": "A required property is missing.";
     NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is not an expression function.";
-    NOT_CARRIED_OUT = "not-carried-out": "A part of DSL 1.0 that cannot be carried out yet.";
+    NOT_CARRIED_OUT = "not-carried-out": "A part of DSL 1.0 that cannot be carried out.";
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
     NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, not a number, or too large.";
     OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";

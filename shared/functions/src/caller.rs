@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use swirl_model::error::names;
-use swirl_model::ids::DefinitionId;
+use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{
     ActionKind, AuthId, Function, FunctionId, FunctionKind, Period, Workflow,
@@ -105,7 +105,7 @@ fn same_origin(one: &str, other: &str) -> bool {
 
 /// Calls the functions of all prepared definitions over shared connections.
 pub struct Caller {
-    clients: Clients,
+    clients: Arc<Clients>,
     settings: Settings,
     /// The limit for a call whose actions have no timeout.
     timeout: Duration,
@@ -131,7 +131,8 @@ impl Caller {
         let http = http.redirecting(&settings.servers);
         Caller {
             timeout: http.config().timeout,
-            clients: Clients {
+            clients: Arc::new_cyclic(|own| Clients {
+                own: own.clone(),
                 brokers: Brokers::default(),
                 custom: CustomCaller::new(http.clone(), settings.connector_environment.clone()),
                 processes: ProcessCaller::new(
@@ -141,7 +142,7 @@ impl Caller {
                 rpc: RpcCaller::new(http.clone()),
                 rest: RestCaller::new(http.clone()),
                 services: Services::new(http),
-            },
+            }),
             settings,
             definitions: RwLock::default(),
         }
@@ -336,6 +337,10 @@ impl FunctionCaller for Caller {
             }
             error
         })
+    }
+
+    fn keep_subscriptions(&self, scope: &ScopeRef, numbers: &[u32]) {
+        self.clients.brokers.subscriptions.keep(scope, numbers);
     }
 }
 

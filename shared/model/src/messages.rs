@@ -12,6 +12,12 @@ pub trait Consumes: std::fmt::Debug + Send + Sync {
     /// The time after which the subscription ends by itself.
     fn span(&self) -> Option<Duration>;
 
+    /// If the call takes one message out of a subscription that goes on behind it: the number of that subscription within
+    /// the scope.
+    fn subscription(&self) -> Option<u32> {
+        None
+    }
+
     /// Whether it takes this message. A message on which its expression fails isn't taken.
     fn takes(&self, message: &Data) -> bool;
 

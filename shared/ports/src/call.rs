@@ -150,6 +150,9 @@ impl std::fmt::Debug for CallAuth {
 pub trait FunctionCaller: Send + Sync {
     /// Makes the call. Dropping the future aborts it.
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError>;
+
+    /// Ends the subscriptions of a scope that go on behind its calls ([`Consumes::subscription`]), apart from these.
+    fn keep_subscriptions(&self, _scope: &ScopeRef, _numbers: &[u32]) {}
 }
 
 #[async_trait]

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::event::EventMatch;
-use swirl_model::ids::{DefinitionId, ScopeRef};
+use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::Wait;
@@ -30,10 +30,34 @@ pub struct Trigger {
     pub events: Vec<EventMatch>,
     /// An expression over the positions in `events`. It says which events complete a set.
     pub wait: Wait,
+    /// Any number of events for the first `listed` of `events` are collected in a list, and the instance gets that list
+    /// alone. [`Listening::list_ends`] says after each of them whether it is over. Events for the others end it as `wait`
+    /// says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<u16>,
     /// The time within which a set must be complete.
     pub timeout_ms: Option<u64>,
     /// The timeout starts again with each event.
     pub timeout_restarts: bool,
+}
+
+impl Trigger {
+    /// Whether events for this place are collected in a list.
+    pub fn lists(&self, place: usize) -> bool {
+        self.listed
+            .is_some_and(|listed| place < usize::from(listed))
+    }
+}
+
+/// Whether a list of events is over that starts an instance by a trigger. It may evaluate expressions, so it isn't called
+/// while a store is locked.
+#[derive(Clone, Copy)]
+pub struct ListEnds<'a>(pub &'a (dyn Fn(&Trigger, &[StartEvent]) -> bool + Sync));
+
+impl std::fmt::Debug for ListEnds<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ListEnds")
+    }
 }
 
 /// The possible listeners of an event, according to the deployed definitions.
@@ -48,6 +72,7 @@ pub struct Listening<'a> {
     pub owners: &'a [Arc<str>],
     /// All events that instances may wait for, so that a store needn't search other waits; `None` if unknown.
     pub listeners: Option<&'a Listeners>,
+    pub list_ends: ListEnds<'a>,
     /// [`EventLog::awaited`] has reported that no instance waits for the event, so waits aren't searched.
     pub is_unawaited: bool,
     /// The caller continues woken scopes itself, if they are not more than [`CONTINUED_MAX`]
@@ -63,6 +88,7 @@ impl<'a> Listening<'a> {
             consumed,
             owners: &[],
             listeners: None,
+            list_ends: ListEnds(&|_, _| false),
             is_unawaited: false,
             continues: false,
         }
@@ -87,6 +113,9 @@ pub struct Ingested {
     /// crash, scopes that got it before may be missing; the reconciler finds them.
     pub woken: Vec<ScopeRef>,
     pub starts: Vec<Start>,
+    /// Suspended instances that weren't offered the event, because they have no room for more. If it is kept, they are
+    /// when they are resumed.
+    pub full: Vec<InstanceId>,
 }
 
 /// The maximum total sizes of events that are kept for later waits. Beyond them the oldest are dropped.

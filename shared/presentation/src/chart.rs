@@ -99,7 +99,17 @@ impl Chart {
             let filters = starts.to.filters.iter();
             let names: Vec<&str> = filters.map(|it| &*workflow[it.event].name).collect();
             let how = if starts.to.all { " and " } else { " or " };
-            captions.push(format!("starts by events: {}", names.join(how)));
+            let until = match &starts.until {
+                None => String::new(),
+                Some(Until::Condition(test)) => format!(" until {}", workflow[*test].text),
+                Some(Until::Events(stops)) => {
+                    let filters = stops.filters.iter();
+                    let names: Vec<&str> = filters.map(|it| &*workflow[it.event].name).collect();
+                    let how = if stops.all { " and " } else { " or " };
+                    format!(" until {}", names.join(how))
+                }
+            };
+            captions.push(format!("starts by events: {}{until}", names.join(how)));
         }
         if let Some(timeout) = &workflow.timeout {
             captions.push(format!(

@@ -6,7 +6,9 @@ use swirl_engine::Definition;
 use swirl_model::attribute::AttributeKind;
 use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{EventId, Period, StateKind, Template, Wait, Workflow};
+use swirl_model::workflow::{
+    Consume, EventId, Period, StartOn, StateKind, Template, Wait, Workflow,
+};
 use swirl_ports::{Consumed, Interests, Trigger};
 
 /// Determines the interests of a definition, once, at deployment.
@@ -70,22 +72,10 @@ fn matcher(workflow: &Workflow, id: EventId) -> EventMatch {
 fn trigger(definition: &Definition) -> Option<Trigger> {
     let workflow = &definition.workflow;
     if let Some(tasks) = &workflow.tasks {
-        let starts = &tasks.starts.as_ref()?.to;
-        let count = starts.filters.len() as u16;
-        let events = starts.filters.iter();
-        return Some(Trigger {
-            definition: definition.id.clone(),
-            exclusive: !starts.all || count == 1,
-            events: events
-                .map(|filter| matcher(workflow, filter.event))
-                .collect(),
-            wait: match starts.all {
-                true => Wait::all(count),
-                false => Wait::any(count),
-            },
-            timeout_ms: None,
-            timeout_restarts: false,
-        });
+        return tasks
+            .starts
+            .as_ref()
+            .map(|starts| on_events(definition, starts));
     }
     let start = workflow[Workflow::ROOT].start;
     let StateKind::Event(state) = &workflow[start].kind else {
@@ -126,9 +116,39 @@ fn trigger(definition: &Definition) -> Option<Trigger> {
         exclusive: any,
         events,
         wait,
+        listed: None,
         timeout_ms: ms(state.timeout).or(longest),
         timeout_restarts: state.timeout_restarts,
     })
+}
+
+/// The trigger of a workflow of tasks.
+fn on_events(definition: &Definition, starts: &StartOn) -> Trigger {
+    let count = starts.to.filters.len() as u16;
+    let events = starts.filters();
+    let events = events.map(|filter| matcher(&definition.workflow, filter.event));
+    let complete = |consume: &Consume| {
+        let places = consume.filters.len() as u16;
+        match consume.all {
+            true => Wait::all(places),
+            false => Wait::any(places),
+        }
+    };
+    let wait = match (&starts.until, starts.stops()) {
+        (None, _) => complete(&starts.to),
+        // The condition alone decides.
+        (Some(_), None) => Wait::any(0),
+        (Some(_), Some(stops)) => at_places(&complete(stops), &|place| place + count),
+    };
+    Trigger {
+        definition: definition.id.clone(),
+        exclusive: starts.until.is_none() && (!starts.to.all || count == 1),
+        events: events.collect(),
+        wait,
+        listed: starts.until.as_ref().map(|_| count),
+        timeout_ms: None,
+        timeout_restarts: false,
+    }
 }
 
 /// A wait with its positions mapped to others.

@@ -1,16 +1,16 @@
 //! Answers calls in virtual time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use swirl_functions::types::Checks;
 use swirl_functions::types::process;
 use swirl_model::Data;
-use swirl_model::ids::DefinitionId;
+use swirl_model::ids::{DefinitionId, ScopeRef};
 use swirl_model::messages::Consumes;
 use swirl_model::workflow::{Function, FunctionKind};
 use swirl_ports::CallRequest;
-use swirl_world::Mock;
+use swirl_world::{Mock, NextMessage};
 
 use super::answer::{AnswerError, Answered, Answers};
 use super::requests::{Requests, shown_arguments, typed_error};
@@ -82,6 +82,32 @@ fn taken(rule: &dyn Consumes, messages: Vec<Data>, after_ms: u64) -> Mock {
     }
 }
 
+/// The messages of subscriptions that give one after another, by scope and number: those that haven't been taken.
+type Messages = Mutex<BTreeMap<(ScopeRef, u32), VecDeque<Data>>>;
+
+/// The next message of a subscription. The first call for it brings all messages.
+fn next_message(
+    rule: &dyn Consumes,
+    messages: &mut VecDeque<Data>,
+    after_ms: u64,
+) -> Option<NextMessage> {
+    let span = rule.span();
+    let span = span.map(|span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX));
+    let answer = |after_ms, list| NextMessage {
+        after_ms,
+        result: Ok(Data::array(list)),
+    };
+    if span.is_some_and(|span| after_ms > span) {
+        messages.clear();
+    }
+    while let Some(message) = messages.pop_front() {
+        if rule.takes(&message) {
+            return Some(answer(after_ms, vec![message]));
+        }
+    }
+    span.map(|span| answer(span, Vec::new()))
+}
+
 /// Answers a call.
 pub type Caller = Box<dyn Fn(&swirl_ports::CallRequest) -> Mock + Send + Sync>;
 
@@ -97,8 +123,20 @@ pub fn mock(
         trouble.get_or_insert(error);
         Mock::Never
     };
+    let subscriptions = Messages::default();
     Box::new(move |request| {
         let now = request.at;
+        let number = request
+            .consumes
+            .as_ref()
+            .and_then(|rule| rule.subscription());
+        let subscription = number.map(|number| (request.scope.clone(), number));
+        if let (Some(subscription), Some(rule)) = (&subscription, &request.consumes) {
+            let mut open = subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(messages) = open.get_mut(subscription) {
+                return Mock::Next(next_message(&**rule, messages, 0));
+            }
+        }
         // Functions that log are executed and never mocked (docs/language.md#decision-99).
         if is_sysout(&request.function) {
             return Mock::Silent;
@@ -152,9 +190,22 @@ pub fn mock(
                     let function = function.to_owned();
                     return fail(AnswerError::Return { function, problems });
                 }
-                match &request.consumes {
-                    Some(rule) => taken(&**rule, messages, after.millis_from(now)),
-                    None => Mock::Unknown,
+                let after_ms = after.millis_from(now);
+                match (&request.consumes, subscription) {
+                    (Some(rule), None) => taken(&**rule, messages, after_ms),
+                    (Some(rule), Some(subscription)) => {
+                        let mut messages = VecDeque::from(messages);
+                        let first = next_message(&**rule, &mut messages, after_ms);
+                        let mut open = subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
+                        open.insert(subscription, messages);
+                        match first {
+                            Some(NextMessage { after_ms, result }) => {
+                                Mock::Answer { after_ms, result }
+                            }
+                            None => Mock::Never,
+                        }
+                    }
+                    (None, _) => Mock::Unknown,
                 }
             }
             Some(Ok(Answered::Return { data, after })) => {

@@ -1,15 +1,18 @@
 //! Processes events: for the scopes that wait for them, and for the workflows that they start.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join;
-use swirl_engine::NewInstance;
+use swirl_engine::{Definition, NewInstance};
 use swirl_model::CloudEvent;
 use swirl_model::Data;
 use swirl_model::event::EventMatch;
 use swirl_model::ids::{InstanceId, ScopeRef};
+use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::{CONTINUED_MAX, Listening, OutboxEntry, PendingStart, Start, Trigger};
+use swirl_ports::matching::attributes_to_keep;
+use swirl_ports::{CONTINUED_MAX, ListEnds, Listening, OutboxEntry, PendingStart, Start, Trigger};
 use swirl_runtime::Catalog;
 
 use crate::{Arrival, Error, Reach, Service, Via};
@@ -112,21 +115,24 @@ impl Service {
     }
 
     /// The triggers as they are for one event, if expressions of some decide about it: a filter that the event doesn't fit
-    /// takes nothing.
+    /// takes nothing. Also returns the definitions whose lists it may end.
     async fn tested_triggers(
         &self,
         event: &CloudEvent,
         triggers: &[Trigger],
         at: Timestamp,
-    ) -> Result<Option<Vec<Trigger>>, Error> {
-        let asks = |filter: &EventMatch| {
-            filter.offers && filter.is_kind(event) && filter.has_attributes(event)
+    ) -> Result<(Option<Vec<Trigger>>, Vec<Arc<Definition>>), Error> {
+        let asks = |trigger: &Trigger, filter: &EventMatch| {
+            let is_asked = filter.offers || trigger.listed.is_some();
+            is_asked && filter.is_kind(event) && filter.has_attributes(event)
         };
-        let is_tested = |trigger: &Trigger| trigger.events.iter().any(asks);
+        let is_tested =
+            |trigger: &Trigger| trigger.events.iter().any(|filter| asks(trigger, filter));
         if !triggers.iter().any(is_tested) {
-            return Ok(None);
+            return Ok((None, Vec::new()));
         }
         let mut tested = triggers.to_vec();
+        let mut lists = Vec::new();
         for trigger in tested.iter_mut().filter(|trigger| is_tested(trigger)) {
             let definition = match self.registry.get(&trigger.definition).await {
                 Ok(definition) => Some(definition),
@@ -136,8 +142,9 @@ impl Service {
                 }
                 Err(error) => return Err(error),
             };
-            for (place, filter) in trigger.events.iter_mut().enumerate() {
-                if !asks(filter) {
+            let mut events = std::mem::take(&mut trigger.events);
+            for (place, filter) in events.iter_mut().enumerate() {
+                if !asks(trigger, filter) {
                     continue;
                 }
                 let fits = definition
@@ -149,8 +156,10 @@ impl Service {
                     None => filter.kind = Some(String::new()),
                 }
             }
+            trigger.events = events;
+            lists.extend(definition.filter(|_| trigger.listed.is_some()));
         }
-        Ok(Some(tested))
+        Ok((Some(tested), lists))
     }
 
     /// Whether scopes that get an event may need nothing but data.
@@ -260,13 +269,29 @@ impl Service {
         }
         let open = self.open_triggers(&catalog);
         let triggers = open.as_deref().unwrap_or(&catalog.triggers);
-        let tested = self.tested_triggers(event, triggers, now).await?;
+        let (tested, lists) = self.tested_triggers(event, triggers, now).await?;
         let triggers = tested.as_deref().unwrap_or(triggers);
+        let failed = Mutex::new(BTreeSet::new());
+        let list_ends = |trigger: &Trigger, events: &[StartEvent]| {
+            let mut lists = lists.iter();
+            let Some(definition) = lists.find(|it| it.id == trigger.definition) else {
+                return false;
+            };
+            definition.ends_list(events, now).unwrap_or_else(|error| {
+                let reason = format!("'until' of {} failed: {error}", trigger.definition);
+                failed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(reason);
+                false
+            })
+        };
         let listening = Listening {
             triggers,
             consumed: &catalog.consumed,
             owners: &catalog.owners,
             listeners: Some(&catalog.listeners),
+            list_ends: ListEnds(&list_ends),
             is_unawaited,
             continues: self.continues(event, &catalog),
         };
@@ -277,6 +302,18 @@ impl Service {
         };
         if ingested.duplicate {
             return Ok(reach);
+        }
+        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        reach.reasons.extend(failed);
+        for instance in &ingested.full {
+            let again = match attributes_to_keep(event, &catalog.consumed).is_empty() {
+                true => "so it is lost for the instance",
+                false => "so it is offered again when the instance is resumed",
+            };
+            let (kind, source, id) = (&event.kind, &event.source, &event.id);
+            tracing::warn!(%instance, kind, source, id, "no room for an event in a suspended instance, {again}");
+            let reason = format!("{instance} is suspended and has no room for it, {again}");
+            reach.reasons.push(reason);
         }
         let mut ids: Vec<_> = ingested.woken.iter().map(|scope| &scope.instance).collect();
         ids.dedup();

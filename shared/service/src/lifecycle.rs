@@ -442,6 +442,7 @@ mod tests {
                 pointer: "/do/0/wait".to_owned(),
                 kind: StateKind::Listen(Box::new(Listen {
                     source: None,
+                    stepwise: None,
                     to: Consume::default(),
                     until: None,
                     read: EventRead::Data,

@@ -11,4 +11,6 @@ mod run;
 
 pub use clock::VirtualClock;
 pub use record::{Call, Observed, Recorder};
-pub use run::{Act, EXPRESSION_TIME, Ineffective, Mock, Stop, Which, World, WorldError};
+pub use run::{
+    Act, EXPRESSION_TIME, Ineffective, Mock, NextMessage, Stop, Which, World, WorldError,
+};

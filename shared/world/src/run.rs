@@ -93,6 +93,13 @@ pub struct Ineffective {
     pub why: String,
 }
 
+/// The answer to a call that takes the next message of a subscription.
+#[derive(Debug, Clone)]
+pub struct NextMessage {
+    pub after_ms: u64,
+    pub result: Result<Data, WorkflowError>,
+}
+
 /// How a mocked function answers a call.
 #[derive(Debug, Clone)]
 pub enum Mock {
@@ -103,6 +110,8 @@ pub enum Mock {
     Never,
     /// The call is not recorded, and its result is null.
     Silent,
+    /// It takes the next message of a subscription whose first call is recorded; `None`: none comes.
+    Next(Option<NextMessage>),
     /// The plan has no answer, so the run is invalid.
     Unknown,
 }
@@ -174,19 +183,20 @@ impl FunctionCaller for MockCaller {
         if let Some(recorder) = self.recorder.get() {
             match mock {
                 Mock::Unknown => recorder.unknown(call),
-                Mock::Silent => {}
+                Mock::Silent | Mock::Next(_) => {}
                 _ => recorder.call(call),
             }
         }
         match mock {
-            Mock::Answer { after_ms, result } => {
+            Mock::Answer { after_ms, result }
+            | Mock::Next(Some(NextMessage { after_ms, result })) => {
                 if after_ms > 0 {
                     let at = Timestamp(self.clock.now().0.saturating_add_unsigned(after_ms));
                     self.clock.sleep_until(at).await;
                 }
                 result
             }
-            Mock::Never => std::future::pending().await,
+            Mock::Never | Mock::Next(None) => std::future::pending().await,
             Mock::Silent => Ok(Data::NULL),
             Mock::Unknown => Err(WorkflowError::new(
                 swirl_model::error::names::FUNCTION_ERROR,

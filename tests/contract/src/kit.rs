@@ -204,6 +204,7 @@ pub fn trigger(events: Vec<EventMatch>, exclusive: bool) -> Trigger {
                 ..event
             })
             .collect(),
+        listed: None,
         timeout_ms: None,
         timeout_restarts: false,
     }

@@ -190,6 +190,7 @@ macro_rules! event_suite {
                 an_event_that_is_kept_for_others_is_consumed_when_it_is_taken,
                 a_kept_event_is_offered_to_all_that_begin, a_queue_counts_for_its_instance,
                 a_suspended_instance_is_offered_no_more_than_it_may_hold,
+                a_resumed_instance_is_offered_what_it_had_no_room_for,
                 offers_teach_an_instance_nothing, a_set_shares_the_values_of_its_events
             }
             events {
@@ -206,6 +207,8 @@ macro_rules! event_suite {
                 each_event_starts_one, a_correlated_event_continues, an_event_during_a_start,
                 a_start_counts_as_consumed, a_starting_event_is_not_early,
                 a_starting_instance_counts_as_existing, a_set_of_events_starts_one,
+                a_list_of_events_starts_one, events_end_a_list, lists_of_concurrent_events,
+                a_list_follows_a_newer_definition,
                 sets_keep_correlations_apart, sets_of_unlike_rules, a_constant_binds_nothing,
                 a_faulted_instance_is_over, a_set_is_dropped_when_late,
                 an_expression_decides_when_a_set_is_complete, a_start_by_one_event_is_not_changed,

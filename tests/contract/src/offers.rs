@@ -198,18 +198,51 @@ pub async fn a_suspended_instance_is_offered_no_more_than_it_may_hold(b: Backend
     let id = root("a").instance;
     b.store.suspend(&id, true, None).await.unwrap();
     let ingest = async |ids: std::ops::Range<u32>| {
+        let mut full = 0;
         for id in ids {
-            let mut large = event(&id.to_string(), "t", &[]);
-            large.data = Some(Data::string("x".repeat(20_000)));
-            b.ingest(&large, &[]).await;
+            let large = sized(event(&id.to_string(), "t", &[]), 20_000);
+            full += b.ingest(&large, &[]).await.full.len();
         }
+        full
     };
-    ingest(0..20).await;
+    let full = ingest(0..20).await;
     b.store.suspend(&id, false, None).await.unwrap();
     let offered = got(&b, "a").await.len();
     assert!((3..=6).contains(&offered), "{offered}");
-    ingest(20..30).await;
+    assert_eq!(full, 20 - offered, "the others are reported");
+    assert_eq!(ingest(20..30).await, 0);
     assert_eq!(got(&b, "a").await.len(), offered + 10);
+}
+
+fn sized(mut event: CloudEvent, bytes: usize) -> CloudEvent {
+    event.data = Some(Data::string("x".repeat(bytes)));
+    event
+}
+
+/// An event that is kept waits until the instance is resumed.
+pub async fn a_resumed_instance_is_offered_what_it_had_no_room_for(b: Backend) {
+    let open = vec![offering("u", &[]), offering("t", &[("order", None)])];
+    b.waiting("a", open.clone()).await;
+    let id = root("a").instance;
+    b.store.suspend(&id, true, None).await.unwrap();
+    let mut number = 0;
+    for bytes in [20_000, 2_000] {
+        for _ in 0..20 {
+            number += 1;
+            let event = event(&format!("u{number}"), "u", &[]);
+            b.ingest(&sized(event, bytes), &open).await;
+        }
+    }
+    for id in ["1", "2", "3"] {
+        let ingested = b.ingest(&sized(ordered(id), 4_000), &open).await;
+        assert_eq!(ingested.full, [root("a").instance]);
+        assert!(ingested.woken.is_empty());
+    }
+    let resumed = b.store.suspend(&id, false, None).await.unwrap().unwrap();
+    assert!(resumed.wake.contains(&root("a")));
+    let mut offered = got(&b, "a").await;
+    offered.retain(|id| !id.starts_with('u'));
+    assert_eq!(offered, ["1", "2", "3"]);
 }
 
 /// Values of such a wait are its own.

@@ -5,7 +5,7 @@ use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
 use swirl_model::workflow::Wait;
-use swirl_ports::{Ingested, Listening, Trigger};
+use swirl_ports::{Ingested, ListEnds, Listening, Trigger};
 
 use crate::Backend;
 use crate::kit::*;
@@ -201,6 +201,109 @@ pub async fn a_set_of_events_starts_one(b: Backend) {
     assert_eq!(give("3", "t").await, "3 1");
     assert_eq!(give("4", "t").await, "4 2");
     assert_eq!(give("5", "t").await, "");
+}
+
+/// Events for the first `listed` of these are collected. `ends`: those of the others that end the list.
+fn collecting(events: Vec<EventMatch>, listed: u16, ends: Wait) -> Trigger {
+    let apart = |event| EventMatch {
+        apart: true,
+        ..event
+    };
+    Trigger {
+        wait: ends,
+        listed: Some(listed),
+        ..trigger(events.into_iter().map(apart).collect(), false)
+    }
+}
+
+async fn collect(b: &Backend, event: &CloudEvent, trigger: &Trigger, count: usize) -> Ingested {
+    let triggers = std::slice::from_ref(trigger);
+    let listening = Listening {
+        list_ends: ListEnds(&|_, events| events.len() == count),
+        ..Listening::new(triggers, &[])
+    };
+    let ingested = b.events.ingest(event, listening, at(0)).await.unwrap();
+    // As often as it likes.
+    let again = b.events.ingest(event, listening, at(0)).await.unwrap();
+    assert_eq!(again.starts, ingested.starts);
+    b.events.acknowledge(event, at(0)).await.unwrap();
+    ingested
+}
+
+/// The condition over the list says when it is over.
+pub async fn a_list_of_events_starts_one(b: Backend) {
+    let any = collecting(vec![filter("t", &[]), filter("u", &[])], 2, Wait::any(0));
+    let give = async |id: &str, kind| {
+        let ingested = collect(&b, &event(id, kind, &[]), &any, 3).await;
+        start_ids(&ingested).concat().join(" ")
+    };
+    assert_eq!(give("1", "u").await, "");
+    assert_eq!(give("2", "x").await, "");
+    assert_eq!(give("3", "t").await, "");
+    assert_eq!(give("4", "t").await, "1 3 4");
+    assert_eq!(give("5", "u").await, "");
+    let ingested = collect(&b, &event("6", "u", &[]), &any, 2).await;
+    assert_eq!(start_ids(&ingested), [["5", "6"]]);
+    let defs = ingested.starts[0].events.iter().map(|start| start.def);
+    assert_eq!(Vec::from_iter(defs), [1, 1]);
+}
+
+/// Those aren't in the list. Without a list they do nothing.
+pub async fn events_end_a_list(b: Backend) {
+    let both = Wait::All(vec![Wait::Event(1), Wait::Event(2)]);
+    let until = collecting(
+        ["t", "u", "v"].map(|kind| filter(kind, &[])).into(),
+        1,
+        both,
+    );
+    let give = async |id: &str, kind| {
+        let ingested = collect(&b, &event(id, kind, &[]), &until, 0).await;
+        start_ids(&ingested).concat().join(" ")
+    };
+    for (id, kind) in [("1", "u"), ("2", "v"), ("3", "t"), ("4", "u"), ("5", "u")] {
+        assert_eq!(give(id, kind).await, "", "{id}");
+    }
+    assert_eq!(give("6", "t").await, "");
+    assert_eq!(give("7", "v").await, "3 6");
+    assert_eq!(give("8", "v").await, "");
+    assert_eq!(give("9", "t").await, "");
+    assert_eq!(give("10", "v").await, "", "the other one is missing");
+}
+
+/// Each event is in one list, and each list has as many as it should.
+pub async fn lists_of_concurrent_events(b: Backend) {
+    let any = collecting(vec![filter("t", &[])], 1, Wait::any(0));
+    let events: Vec<_> = (0..12).map(|id| event(&id.to_string(), "t", &[])).collect();
+    let all = events.iter().map(|event| collect(&b, event, &any, 4));
+    let mut lists: Vec<Vec<String>> = Vec::new();
+    for ingested in futures::future::join_all(all).await {
+        let ids = start_ids(&ingested).into_iter();
+        lists.extend(ids.map(|ids| ids.into_iter().map(str::to_owned).collect()));
+    }
+    assert_eq!(lists.len(), 3);
+    assert!(lists.iter().all(|list| list.len() == 4), "{lists:?}");
+    let mut ids: Vec<u32> = lists
+        .concat()
+        .iter()
+        .map(|id| id.parse().unwrap())
+        .collect();
+    ids.sort_unstable();
+    assert_eq!(ids, Vec::from_iter(0..12));
+}
+
+/// What a newer definition still collects stays in the list.
+pub async fn a_list_follows_a_newer_definition(b: Backend) {
+    let old = collecting(vec![filter("t", &[]), filter("u", &[])], 2, Wait::any(0));
+    let mut new = collecting(vec![filter("u", &[]), filter("v", &[])], 2, Wait::any(0));
+    new.definition.version = "2".into();
+    for (id, kind) in [("1", "t"), ("2", "u")] {
+        let ingested = collect(&b, &event(id, kind, &[]), &old, 3).await;
+        assert!(ingested.starts.is_empty());
+    }
+    let ingested = collect(&b, &event("3", "v", &[]), &new, 2).await;
+    assert_eq!(start_ids(&ingested), [["2", "3"]]);
+    let defs = ingested.starts[0].events.iter().map(|start| start.def);
+    assert_eq!(Vec::from_iter(defs), [0, 1]);
 }
 
 pub async fn sets_keep_correlations_apart(b: Backend) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use swirl_model::CloudEvent;
 use swirl_model::event::Input;
-use swirl_model::ids::{ScopeId, ScopeRef};
+use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_ports::InboxItem;
 use swirl_ports::matching::{Correlation, Fit, addressee, bucket_of, fit, learnt};
 
@@ -27,13 +27,15 @@ enum Delivered {
     No,
     /// The scope decides about it, and so may others.
     Offered,
+    /// An offer for which a suspended instance has no room.
+    Full,
     /// It is the instance's.
     Consumed,
 }
 
 impl State {
-    /// Delivers an event to all waits that exist now.
-    pub fn spread(&mut self, event: &CloudEvent, woken: &mut Vec<ScopeRef>) {
+    /// Delivers an event to all waits that exist now. Returns the suspended instances that have no room for an offer.
+    pub fn spread(&mut self, event: &CloudEvent, woken: &mut Vec<ScopeRef>) -> Vec<InstanceId> {
         let candidates: BTreeSet<u64> = match addressee(event) {
             Some(id) => {
                 let waits = self
@@ -46,16 +48,26 @@ impl State {
             None => self.subscriptions.candidates(event),
         };
         let mut had = BTreeSet::new();
+        let mut full = BTreeSet::new();
         for order in candidates {
             let Some((seq, scope, wait)) = self.subscriptions.get(order) else {
                 continue;
             };
-            if !had.contains(&seq)
-                && self.deliver(seq, &scope, wait, event, false, woken) == Delivered::Consumed
-            {
-                had.insert(seq);
+            if had.contains(&seq) {
+                continue;
+            }
+            match self.deliver(seq, &scope, wait, event, false, woken) {
+                Delivered::Consumed => {
+                    had.insert(seq);
+                }
+                Delivered::Full => {
+                    full.insert(seq);
+                }
+                Delivered::Offered | Delivered::No => {}
             }
         }
+        let full = full.iter().filter_map(|seq| self.instances.get(seq));
+        full.map(|inst| inst.id().clone()).collect()
     }
 
     /// Fills the first slot of a wait that the event fits, or offers it the event. `early`: the event arrived before the
@@ -84,7 +96,7 @@ impl State {
             return Delivered::No;
         };
         if found.offers && inst.is_paused() && inst.is_full(scope, &found.item, &self.options) {
-            return Delivered::No;
+            return Delivered::Full;
         }
         let Some(entry) = inst.scopes.get_mut(scope) else {
             return Delivered::No;
@@ -181,7 +193,8 @@ impl State {
     pub fn match_kept(&mut self, seq: Seq, scope: &ScopeId, wait: u32, woken: &mut Vec<ScopeRef>) {
         // Each event may add a correlation value, and so more buckets to search.
         while let Some(event) = self.next_kept(seq, scope, wait) {
-            if self.deliver(seq, scope, wait, &event, true, woken) == Delivered::No {
+            let delivered = self.deliver(seq, scope, wait, &event, true, woken);
+            if matches!(delivered, Delivered::No | Delivered::Full) {
                 return;
             }
         }

@@ -10,8 +10,8 @@ use swirl_model::instance::Status;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Correlation, Listeners, Outcome, PendingStart, Set, addressee, attributes_to_keep,
-    groups_to_keep, has_all, roles,
+    Correlation, Listeners, Outcome, PendingStart, Set, addressee, attributes_to_keep, beginning,
+    check_sets_bytes, groups_to_keep, has_all, roles,
 };
 use swirl_ports::{Error, EventLog, Ingested, KeptDropped, KeptGroup, Listening, Result, Trigger};
 
@@ -19,6 +19,7 @@ use crate::Embedded;
 use crate::key::Key;
 use crate::known::KnownEvent;
 use crate::retained::RetainedEvent;
+use crate::sets::Extended;
 use crate::state::{Inst, State};
 
 #[async_trait]
@@ -29,8 +30,29 @@ impl EventLog for Embedded {
         listening: Listening<'_>,
         at: Timestamp,
     ) -> Result<Ingested> {
-        self.write(|state| state.ingest(event, listening, at))
-            .await?
+        if !listening.triggers.iter().any(|it| it.listed.is_some()) {
+            return self
+                .write(|state| state.ingest(event, listening, at, &[]))
+                .await?;
+        }
+        // What ends a list may be an expression, which mustn't run under the lock.
+        for _ in 0..ATTEMPTS {
+            let lists = self.read(|state| state.extended(event, listening.triggers, at))?;
+            let ends = lists.iter().map(|(trigger, list)| {
+                let ends = listening.list_ends.0;
+                ends(&listening.triggers[*trigger], &list.events).then_some(*trigger)
+            });
+            let ends: Vec<usize> = ends.flatten().collect();
+            let ingested = self.write(|state| {
+                let same = state.extended(event, listening.triggers, at) == lists;
+                same.then(|| state.ingest(event, listening, at, &ends))
+            });
+            if let Some(ingested) = ingested.await? {
+                return ingested;
+            }
+        }
+        let what = "the lists of events that start instances change too fast";
+        Err(Error::Unavailable(what.to_owned()))
     }
 
     // The search costs no trip here, so nothing is gained by asking first.
@@ -82,17 +104,38 @@ impl EventLog for Embedded {
     }
 }
 
+/// How often a list of events is looked at again because other events change it.
+const ATTEMPTS: usize = 100;
+
 /// Whether an event that came at `at` is older than this. The sweep may be late, so whatever uses the event checks it.
 pub(crate) fn is_old(at: Timestamp, ms: u64, now: Timestamp) -> bool {
     now.0.saturating_sub(at.0) > ms as i64
 }
 
 impl State {
+    /// The lists that an event would be put into, by trigger.
+    fn extended(
+        &self,
+        event: &CloudEvent,
+        triggers: &[Trigger],
+        at: Timestamp,
+    ) -> Vec<(usize, Extended)> {
+        let triggers = triggers.iter().enumerate();
+        let triggers = triggers.filter(|(_, trigger)| trigger.listed.is_some());
+        let lists = triggers.filter_map(|(index, trigger)| {
+            let roles = roles(trigger, event);
+            Some((index, self.sets.extended(trigger, event, &roles, at)?))
+        });
+        lists.collect()
+    }
+
+    /// `ends`: the triggers whose lists are over with this event.
     fn ingest(
         &mut self,
         event: &CloudEvent,
         listening: Listening<'_>,
         at: Timestamp,
+        ends: &[usize],
     ) -> Result<Ingested> {
         let triggers = listening.triggers;
         self.now = at;
@@ -111,13 +154,17 @@ impl State {
         self.check_room(event, triggers, at)?;
         self.keep(event, listening, at);
         let mut outcome = Outcome::default();
-        self.spread(event, &mut outcome.woken);
+        let full = self.spread(event, &mut outcome.woken);
         if addressee(event).is_none() {
-            for trigger in triggers {
-                outcome.starts.extend(self.begin(trigger, event, at));
+            for (index, trigger) in triggers.iter().enumerate() {
+                let ends = ends.contains(&index);
+                outcome.starts.extend(self.begin(trigger, event, at, ends));
             }
         }
-        let answer = outcome.ingested(triggers);
+        let answer = Ingested {
+            full,
+            ..outcome.ingested(triggers)
+        };
         // Too old, and not swept yet.
         if let Some(old) = self.known.place(&key) {
             self.known.remove(old);
@@ -143,16 +190,20 @@ impl State {
         Ok(answer)
     }
 
-    /// Refuses an event that would begin a set of events beyond the limit.
+    /// Refuses an event that would begin a set of events beyond the limit, or make the sets that share its values too large.
     fn check_room(&self, event: &CloudEvent, triggers: &[Trigger], at: Timestamp) -> Result<()> {
         let (size, limit) = (self.sets.len(), self.options.sets_max);
-        let needs_room = |trigger: &Trigger| {
+        let mut begins = false;
+        for trigger in triggers.iter().filter(|trigger| !trigger.exclusive) {
             let roles = roles(trigger, event);
-            !trigger.exclusive
-                && !roles.is_empty()
-                && !self.sets.has_place(trigger, event, &roles, at)
-        };
-        if size < limit || addressee(event).is_some() || !triggers.iter().any(needs_room) {
+            let has_place = self.sets.has_place(trigger, event, &roles, at);
+            let may_begin = beginning(trigger, &roles).is_some();
+            if addressee(event).is_none() && (has_place || may_begin) {
+                check_sets_bytes(self.sets.bytes(trigger, event), event)?;
+            }
+            begins |= may_begin && !has_place;
+        }
+        if size < limit || addressee(event).is_some() || !begins {
             return Ok(());
         }
         let what = "the list of events that wait for other events to start an instance".to_owned();
@@ -239,6 +290,7 @@ impl State {
         trigger: &Trigger,
         event: &CloudEvent,
         at: Timestamp,
+        ends: bool,
     ) -> Option<PendingStart> {
         let roles = roles(trigger, event);
         let first = roles.first()?;
@@ -259,7 +311,7 @@ impl State {
             });
         }
         let new = self.next();
-        let filled = self.sets.fill(trigger, event, &roles, at, new);
+        let filled = self.sets.fill(trigger, event, &roles, at, new, ends);
         for number in filled.changed {
             self.touch(Key::Set(number));
         }

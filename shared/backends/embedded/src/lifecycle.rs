@@ -257,6 +257,12 @@ impl State {
         }
         self.touch(Key::State(seq));
         self.touch(Key::Outbox(seq, number));
+        if !on {
+            // It may have had no room for offers of events that are kept.
+            for (_, scope, wait) in self.waits_of(seq) {
+                self.match_kept(seq, &scope, wait, &mut Vec::new());
+            }
+        }
         let ready = self.refresh_all(seq);
         let ready = ready.iter().filter_map(|scope| self.scope_ref(seq, scope));
         Some(Suspended {

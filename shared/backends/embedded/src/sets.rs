@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use swirl_model::CloudEvent;
+use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::Trigger;
-use swirl_ports::matching::{Correlation, Role, Set, group_of};
+use swirl_ports::matching::{Correlation, Role, Set, beginning, group_of};
 
 #[derive(Default)]
 pub(crate) struct Sets {
@@ -19,6 +20,14 @@ pub(crate) struct Sets {
 pub(crate) struct Filled {
     pub changed: Vec<u64>,
     pub complete: Option<Set>,
+}
+
+/// A list as it is with one more event.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Extended {
+    /// The set with the list; `None`: a new one.
+    pub set: Option<u64>,
+    pub events: Vec<StartEvent>,
 }
 
 fn key(set: &Set) -> (Arc<str>, String) {
@@ -55,11 +64,55 @@ impl Sets {
         roles: &[Role],
         at: Timestamp,
     ) -> bool {
+        let mut sets = self.of(trigger, event);
+        sets.any(|(_, set)| !set.is_void(trigger, at) && set.free(trigger, roles).is_some())
+    }
+
+    /// The sets among which an event's is, in the order of their beginning.
+    fn of<'a>(
+        &'a self,
+        trigger: &Trigger,
+        event: &CloudEvent,
+    ) -> impl Iterator<Item = (u64, &'a Set)> {
         let values = group_of(trigger, event);
         let key = (trigger.definition.workflow.clone(), group(&values));
         let sets = self.groups.get(&key).into_iter().flatten();
-        let mut sets = sets.filter_map(|number| self.sets.get(number));
-        sets.any(|set| !set.too_old(trigger, at) && set.free(roles).is_some())
+        sets.filter_map(|number| Some((*number, self.sets.get(number)?)))
+    }
+
+    /// The size of the sets among which an event's is.
+    pub fn bytes(&self, trigger: &Trigger, event: &CloudEvent) -> usize {
+        self.of(trigger, event).map(|(_, set)| set.bytes).sum()
+    }
+
+    /// The list that [`Sets::fill`] would put an event into, with that event.
+    pub fn extended(
+        &self,
+        trigger: &Trigger,
+        event: &CloudEvent,
+        roles: &[Role],
+        at: Timestamp,
+    ) -> Option<Extended> {
+        let found = self.of(trigger, event).find_map(|(number, set)| {
+            let mut set = set.clone();
+            set.refit(trigger);
+            let role = set
+                .free(trigger, roles)
+                .filter(|_| !set.is_void(trigger, at))?;
+            Some((Some(number), set.listed(), role))
+        });
+        let (set, mut events, role) = match found {
+            Some(found) => found,
+            None => (None, Vec::new(), beginning(trigger, roles)?),
+        };
+        if !trigger.lists(role.place) {
+            return None;
+        }
+        events.push(StartEvent {
+            def: trigger.events[role.place].def.0,
+            event: event.clone(),
+        });
+        Some(Extended { set, events })
     }
 
     fn remove(&mut self, place: u64) -> Option<Set> {
@@ -74,7 +127,7 @@ impl Sets {
     }
 
     /// Puts an event into the first set that has a free position for it, otherwise into a new set
-    /// (docs/language.md#decision-75). Expired sets are dropped first.
+    /// (docs/language.md#decision-75). Expired sets are dropped first. `ends`: with this event its list is over.
     pub fn fill(
         &mut self,
         trigger: &Trigger,
@@ -82,45 +135,38 @@ impl Sets {
         roles: &[Role],
         at: Timestamp,
         new: u64,
+        ends: bool,
     ) -> Filled {
         let mut filled = Filled::default();
-        let values = group_of(trigger, event);
-        let key = (trigger.definition.workflow.clone(), group(&values));
-        let all: Vec<u64> = self
-            .groups
-            .get(&key)
-            .into_iter()
-            .flatten()
-            .copied()
-            .collect();
+        let all: Vec<u64> = self.of(trigger, event).map(|(number, _)| number).collect();
         let mut chosen = None;
         for number in all {
             let Some(set) = self.sets.get_mut(&number) else {
                 continue;
             };
             set.refit(trigger);
-            if set.too_old(trigger, at) {
+            if set.is_void(trigger, at) {
                 self.remove(number);
                 filled.changed.push(number);
                 continue;
             }
-            if let Some(role) = set.free(roles) {
+            if let Some(role) = set.free(trigger, roles) {
                 chosen = Some((number, role));
                 break;
             }
         }
-        let (number, role) = match (chosen, roles.first()) {
+        let (number, role) = match (chosen, beginning(trigger, roles)) {
             (Some(chosen), _) => chosen,
             (None, Some(role)) => {
                 let definition = trigger.definition.clone();
-                self.insert(new, Set::new(definition, values));
+                self.insert(new, Set::new(definition, group_of(trigger, event)));
                 (new, role)
             }
             (None, None) => return filled,
         };
         filled.changed.push(number);
         let set = self.sets.get_mut(&number);
-        if set.is_some_and(|set| set.put(trigger, role, event, at)) {
+        if set.is_some_and(|set| set.put(trigger, role, event, at) || ends) {
             filled.complete = self.remove(number);
         }
         filled

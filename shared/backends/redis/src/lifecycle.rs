@@ -54,8 +54,14 @@ impl Redis {
             id: parts.number()?,
             command,
         };
+        let misses: u8 = parts.number()?;
+        let misses = misses == 1;
+        let mut wake = self.read_scopes(id, parts.value()?)?;
+        if misses && let Err(error) = self.reindex(id, &mut wake).await {
+            tracing::debug!(instance = %id, %error, "the reconciler searches kept events for it");
+        }
         Ok(Some(Suspended {
-            wake: self.read_scopes(id, parts.value()?)?,
+            wake,
             outbox: vec![entry],
         }))
     }

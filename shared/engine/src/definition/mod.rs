@@ -16,8 +16,8 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{
-    Comparison, ExprSource, Language, ListId, Period, State, StateId, StateKind, TASK_VARIABLES,
-    Test, Version, Workflow,
+    Comparison, ExprSource, Language, ListId, Period, StartOn, State, StateId, StateKind,
+    TASK_VARIABLES, Test, Version, Workflow,
 };
 
 use crate::definition::flow::owners;
@@ -57,6 +57,8 @@ pub struct Definition {
     pub waits_in_first_turn: bool,
     /// Between waits for events and timers, its instances need nothing but data.
     pub needs_no_worker: bool,
+    /// Subscriptions of its instances go on between their calls.
+    pub keeps_subscriptions: bool,
     pub limits: Limits,
     /// The number of states or actions that one step may run before other scopes have a turn.
     pub budget: u32,
@@ -165,6 +167,9 @@ impl Definition {
             ends_in_first_turn: ends_in_first_turn(&workflow),
             waits_in_first_turn: waits_in_first_turn(&workflow),
             needs_no_worker: needs_no_worker(&workflow),
+            keeps_subscriptions: workflow.states.iter().any(|state| {
+                matches!(&state.kind, StateKind::Listen(listen) if listen.stepwise.is_some())
+            }),
             owners: owners(&workflow),
             uses: Uses::of(&workflow, &programs),
             workflow,
@@ -252,7 +257,7 @@ fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String,
         .tasks
         .iter()
         .filter_map(|tasks| tasks.starts.as_ref());
-    let starts = starts.flat_map(|starts| &starts.to.filters);
+    let starts = starts.flat_map(StartOn::filters);
     let mut filtered: Vec<_> = starts.map(|filter| (filter, "/schedule/on")).collect();
     for state in &workflow.states {
         match &state.kind {

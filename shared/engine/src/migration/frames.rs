@@ -84,6 +84,7 @@ impl Migration<'_> {
         };
         let same = stops
             && was.source.is_some() == is.source.is_some()
+            && was.stepwise.is_some() == is.stepwise.is_some()
             && consumes(&was.to, &is.to)
             && was.each.is_some() == is.each.is_some()
             && was.keeps_consumed() == is.keeps_consumed();

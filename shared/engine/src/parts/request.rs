@@ -96,8 +96,19 @@ pub fn pending_request(
         };
         let consumes = match &kind.subscription {
             Some(rule) => {
-                let span = rule.span.as_ref().map(|span| view.period(span, &data));
-                let span = span.transpose()?.map(|span| span.millis_from(at));
+                let frame = scope.frames.last().and_then(|frame| frame.listen.as_ref());
+                let source = frame
+                    .and_then(|run| run.source)
+                    .filter(|_| rule.is_stepwise);
+                let span = match source {
+                    Some(source) => source
+                        .ends
+                        .map(|ends| ends.0.saturating_sub(at.0).max(0) as u64),
+                    None => {
+                        let span = rule.span.as_ref().map(|span| view.period(span, &data));
+                        span.transpose()?.map(|span| span.millis_from(at))
+                    }
+                };
                 Some(Arc::new(Consumer {
                     def: def.clone(),
                     header: header.clone(),
@@ -105,6 +116,7 @@ pub fn pending_request(
                     env: env.clone(),
                     rule: (**rule).clone(),
                     span: span.map(Duration::from_millis),
+                    subscription: source.map(|source| source.number),
                 }) as Arc<dyn Consumes>)
             }
             None => None,

@@ -22,6 +22,8 @@ pub(super) struct Consumer {
     pub env: Env,
     pub rule: MessageRule,
     pub span: Option<Duration>,
+    /// The subscription that it takes one message from.
+    pub subscription: Option<u32>,
 }
 
 impl Consumer {
@@ -43,6 +45,10 @@ impl Consumes for Consumer {
         self.span
     }
 
+    fn subscription(&self) -> Option<u32> {
+        self.subscription
+    }
+
     fn takes(&self, message: &Data) -> bool {
         let filter = self.rule.filter;
         filter.is_none_or(|filter| self.view().condition(filter, message).unwrap_or(false))
@@ -50,6 +56,9 @@ impl Consumes for Consumer {
 
     fn is_enough(&self, taken: &[Data]) -> Result<bool, WorkflowError> {
         let all = || Data::array(taken.to_vec());
+        if self.subscription.is_some() {
+            return Ok(!taken.is_empty());
+        }
         match self.rule.enough {
             Enough::Amount(amount) => Ok(taken.len() >= amount as usize),
             Enough::Until(test) => self.view().condition(test, &all()),

@@ -7,8 +7,8 @@ use swirl_model::instance::Header;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::Trace;
-use swirl_model::workflow::{Retention, StartOn};
-use swirl_model::{CloudEvent, Data};
+use swirl_model::workflow::{Retention, StartOn, Until};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use crate::definition::{Definition, whole_pattern};
 use crate::scope::env::Env;
@@ -26,7 +26,7 @@ impl Definition {
         at: Timestamp,
     ) -> Option<Vec<(Arc<str>, String)>> {
         let starts = self.starts()?;
-        let filter = starts.to.filters.get(place)?;
+        let filter = starts.filters().nth(place)?;
         let matches = |(name, text): &(Arc<str>, String)| {
             let found = event.attribute(name);
             found.is_some_and(|found| {
@@ -37,20 +37,8 @@ impl Definition {
         if !filter.patterns.iter().all(matches) {
             return None;
         }
-        let header = self.no_instance(at);
-        let env = Env {
-            now: at,
-            ..Env::default()
-        };
-        let view = View {
-            def: self,
-            env: &env,
-            header: &header,
-            params: &[],
-            last_error: None,
-            task: TaskView::default(),
-            error: None,
-        };
+        let (header, env) = self.no_instance(at);
+        let view = self.view_of_start(&header, &env);
         let value = |template| view.template(template, &Data::NULL);
         let fits = |test| view.data_fits(test, event, &Data::NULL);
         if !filter.data.as_ref().is_none_or(fits) {
@@ -85,9 +73,45 @@ impl Definition {
         Some(Data::array(read.collect()))
     }
 
-    /// The header for expressions that are evaluated before the instance exists.
-    fn no_instance(&self, at: Timestamp) -> Header {
-        Header {
+    /// Whether these events are all that an instance starts with. A longer list than an input may be is over too, so
+    /// that it doesn't grow for ever: its start is refused as any with such an input.
+    ///
+    /// # Errors
+    /// The condition over them fails.
+    pub fn ends_list(&self, events: &[StartEvent], at: Timestamp) -> Result<bool, WorkflowError> {
+        let Some(input) = self.input_of_start(events) else {
+            return Ok(false);
+        };
+        if self.sizes.check_data(&input, "the input").is_err() {
+            return Ok(true);
+        }
+        let until = self.starts().and_then(|starts| starts.until.as_ref());
+        let Some(Until::Condition(test)) = until else {
+            return Ok(false);
+        };
+        let (header, env) = self.no_instance(at);
+        self.view_of_start(&header, &env).condition(*test, &input)
+    }
+
+    fn view_of_start<'v>(&'v self, header: &'v Header, env: &'v Env) -> View<'v> {
+        View {
+            def: self,
+            env,
+            header,
+            params: &[],
+            last_error: None,
+            task: TaskView::default(),
+            error: None,
+        }
+    }
+
+    /// What expressions see that are evaluated before the instance exists.
+    fn no_instance(&self, at: Timestamp) -> (Header, Env) {
+        let env = Env {
+            now: at,
+            ..Env::default()
+        };
+        let header = Header {
             id: InstanceId::new(""),
             definition: self.id.clone(),
             version: self.id.version.to_string(),
@@ -103,6 +127,7 @@ impl Definition {
             hops: 0,
             trace: Trace::default(),
             retention: Retention::default(),
-        }
+        };
+        (header, env)
     }
 }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use swirl_model::event::{Command, Event, EventMatch, Slot};
 use swirl_model::scope::{
-    BranchResult, EventRun, Exit, ForkRun, Frame, Iteration, ListenRun, Merge, TimerKind, TryRun,
-    Work,
+    BranchResult, EventRun, Exit, ForkRun, Frame, Iteration, ListenRun, Merge, MessageSource,
+    TimerKind, TryRun, Work,
 };
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{
-    Emit, EventFilter, EventId, EventState, PathId, Period, StateId, Workflow,
+    ActionKind, Emit, EventFilter, EventId, EventState, ListId, MessageRule, PathId, Period,
+    StateId, Workflow,
 };
 use swirl_model::{CloudEvent, Data, WorkflowError};
 
@@ -275,6 +276,31 @@ impl<'c, 'a> At<'c, 'a> {
         match self.ctx.scope.frames.len().checked_sub(1) {
             Some(depth) => self.ctx.listen(depth),
             None => Ok(()),
+        }
+    }
+
+    /// Begins to take messages, each with a call.
+    pub fn take_messages(&mut self, span: Option<&Period>) -> Check {
+        let span = span.map(|span| self.view().period(span, self.data()));
+        let source = MessageSource {
+            number: self.ctx.seq(),
+            ends: span.transpose()?.map(|span| span.add_to(self.now())),
+        };
+        let run = ListenRun {
+            source: Some(source),
+            ..ListenRun::default()
+        };
+        self.push_frame(None, None);
+        self.change_frame(|frame| frame.listen = Some(Box::new(run)));
+        Ok(())
+    }
+
+    /// The rule of the messages that the first call of this list takes.
+    pub fn message_rule(&self, list: ListId) -> Option<&'a MessageRule> {
+        let workflow = self.workflow();
+        match &workflow[*workflow[list].actions.first()?].kind {
+            ActionKind::Call(call) => call.subscription.as_deref(),
+            _ => None,
         }
     }
 

@@ -1,13 +1,14 @@
 //! `listen` (DSL 1.0, "Listen", "Subscription Iterator"): the output is the list of the consumed events.
 //!
 //! Events come into a queue, and are consumed one after another. With `foreach`, tasks run for each of them; the events
-//! that come meanwhile wait in the queue. The messages of an AsyncAPI subscription (`source`) are there all at once.
+//! that come meanwhile wait in the queue. The messages of an AsyncAPI subscription (`source`) are there all at once; if
+//! tasks run for them (`stepwise`), each comes with a call of its own, when the one before has been processed.
 
 use std::sync::Arc;
 
 use swirl_model::scope::{Frame, ListenRun, Queued, Work};
-use swirl_model::workflow::{EachEvent, EventId, Listen, Until};
-use swirl_model::{CloudEvent, Data};
+use swirl_model::workflow::{EachEvent, Enough, EventId, Listen, Until};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 
 use super::{At, Kind};
 use crate::scope::{Check, Next, Step};
@@ -15,7 +16,14 @@ use crate::scope::{Check, Next, Step};
 impl Kind for Listen {
     fn begin(&self, at: &mut At<'_, '_>) -> Step {
         if let Some(call) = self.source {
-            return Ok(Next::List(call));
+            if self.stepwise.is_none() {
+                return Ok(Next::List(call));
+            }
+            if !at.has_frame() {
+                let rule = at.message_rule(call);
+                at.take_messages(rule.and_then(|rule| rule.span.as_ref()))?;
+            }
+            return progress(self, at);
         }
         if !at.has_frame() {
             at.push_frame(None, None)?;
@@ -25,7 +33,7 @@ impl Kind for Listen {
         progress(self, at)
     }
 
-    /// The call has given its messages, so no more come.
+    /// The call has given its messages. Without any, or if one call gives all, no more come.
     fn listed(&self, at: &mut At<'_, '_>) -> Step {
         let messages = at.data().clone();
         let items = messages.as_array().into_iter().flatten();
@@ -36,8 +44,19 @@ impl Kind for Listen {
             })
         });
         let queue: Vec<Arc<Queued>> = queue.collect();
-        let held_bytes = queue.iter().map(|queued| queued.bytes()).sum();
+        let before = at.listen_run().filter(|_| self.stepwise.is_some());
+        let before = before.map_or(0, |run| run.held_bytes);
+        let held_bytes = before + queue.iter().map(|queued| queued.bytes()).sum::<usize>();
         at.check_held(held_bytes, "the messages of a subscription")?;
+        if self.stepwise.is_some() {
+            at.change_listen(|run| {
+                run.is_closed = queue.is_empty();
+                run.held_bytes = held_bytes;
+                run.queue.extend(queue);
+            });
+            at.restore_input();
+            return progress(self, at);
+        }
         let run = ListenRun {
             is_closed: true,
             held_bytes,
@@ -85,6 +104,12 @@ fn progress(listen: &Listen, at: &mut At<'_, '_>) -> Step {
             }
             continue;
         }
+        if has_enough(listen, at)? {
+            return over(listen, at);
+        }
+        let Some(run) = at.listen_run() else {
+            return Ok(Next::Block);
+        };
         if !run.queue.is_empty() {
             if let Some(next) = consume(listen, at)? {
                 return Ok(next);
@@ -94,6 +119,9 @@ fn progress(listen: &Listen, at: &mut At<'_, '_>) -> Step {
         if run.is_closed {
             return over(listen, at);
         }
+        if let (Some(call), Some(_)) = (listen.source, listen.stepwise) {
+            return Ok(Next::List(call));
+        }
         if run.wait.is_none() {
             at.listen()?;
         }
@@ -102,11 +130,26 @@ fn progress(listen: &Listen, at: &mut At<'_, '_>) -> Step {
     }
 }
 
+/// Whether a subscription has enough messages: `while` after each, `until` before each.
+fn has_enough(listen: &Listen, at: &mut At<'_, '_>) -> Result<bool, WorkflowError> {
+    let (Some(enough), Some(run)) = (listen.stepwise, at.listen_run()) else {
+        return Ok(false);
+    };
+    let (index, tested) = (run.index, run.tested);
+    let test = match enough {
+        Enough::Amount(amount) => return Ok(index >= amount),
+        Enough::Until(test) if run.queue.is_empty() && !run.is_closed => test,
+        Enough::While(test) if tested < index => test,
+        Enough::Until(_) | Enough::While(_) => return Ok(false),
+    };
+    let consumed = Data::array(run.consumed.clone());
+    let holds = at.view().condition(test, &consumed)?;
+    at.change_listen(|run| run.tested = index);
+    Ok(holds == matches!(enough, Enough::Until(_)))
+}
+
 /// Consumes the first event of the queue. Returns what follows, if tasks run for it.
-fn consume(
-    listen: &Listen,
-    at: &mut At<'_, '_>,
-) -> Result<Option<Next>, swirl_model::WorkflowError> {
+fn consume(listen: &Listen, at: &mut At<'_, '_>) -> Result<Option<Next>, WorkflowError> {
     let Some(value) = at.take_queued(listen.keeps_consumed()) else {
         return Ok(None);
     };

@@ -39,6 +39,7 @@ fn listening(sleep: bool) -> Make {
     let each = sleep.then(|| make.flow());
     let listen = Listen {
         source: None,
+        stepwise: None,
         to: Consume {
             all: false,
             filters: vec![TaskFilter {

@@ -3,6 +3,7 @@
 //! `expression` isn't here, because the engine evaluates it. Deployment checks a definition's function types against
 //! the table below. To add a type, add a folder and a line.
 
+use std::sync::Weak;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -209,6 +210,8 @@ pub(crate) trait CompiledFunction: Send + Sync {
 /// The shared clients.
 #[derive(Debug)]
 pub(crate) struct Clients {
+    /// For what goes on behind a call.
+    pub(crate) own: Weak<Clients>,
     pub(crate) brokers: asyncapi::Brokers,
     pub(crate) custom: custom::CustomCaller,
     pub(crate) processes: process::ProcessCaller,

@@ -17,6 +17,7 @@ use crate::asyncapi::code;
 use crate::fixture::{basic, bearer};
 use crate::listen::{document, function, heard};
 use crate::silent::{is_renewed, sender};
+use crate::subscribe::{Rule, all_lumens};
 
 async fn channel(server: &RabbitServer) -> Channel {
     let uri = format!("amqp://{}", server.address());
@@ -104,6 +105,22 @@ async fn messages_go_over_amqp() {
     assert_eq!(result.unwrap(), data!({"lumens": 5}));
     stored.notify().await;
     assert_eq!(get(&own, "light.7").await, None, "it is acknowledged");
+
+    // A subscription of a task that processes each message takes one, and the others stay.
+    for lumens in [1, 2, 3] {
+        publish(&own, "", "light.7", &format!("{{\"lumens\": {lumens}}}")).await;
+    }
+    let taken = hear.take(Rule::one_of(1)).await.unwrap();
+    assert_eq!(
+        all_lumens(&taken),
+        [2],
+        "the filter doesn't let the first through"
+    );
+    let (taken, stored) = hear.take_unstored(Rule::one_of(1)).await;
+    assert_eq!(all_lumens(&taken.unwrap()), [3]);
+    drop(stored);
+    let back = eventually("it is back", async || get(&own, "light.7").await).await;
+    assert_eq!(back.0, json!({"lumens": 3}));
 
     // An abandoned wait takes no message.
     assert!(

@@ -253,6 +253,23 @@ impl Callable {
         result
     }
 
+    /// The same, and the handle for reporting that the result is stored.
+    pub async fn take_unstored(
+        &self,
+        rule: impl Consumes + 'static,
+    ) -> (Result<Data, WorkflowError>, Stored) {
+        let mut request = self.made(Data::object(), None, None);
+        request.consumes = Some(Arc::new(rule));
+        let stored = request.stored.clone();
+        (self.caller.call(request).await, stored)
+    }
+
+    /// Ends the other subscriptions.
+    pub fn keep_subscriptions(&self, numbers: &[u32]) {
+        let scope = ScopeRef::root(InstanceId::new("shop-1"));
+        self.caller.keep_subscriptions(&scope, numbers);
+    }
+
     /// The result, and the handle for reporting that it is stored.
     pub async fn call_unstored(&self, arguments: Data) -> (Result<Data, WorkflowError>, Stored) {
         let request = self.made(arguments, None, None);

@@ -10,19 +10,35 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::{MosquittoServer, NatsServer, RedisServer, until};
 
 use crate::asyncapi::code;
-use crate::fixture::config;
+use crate::fixture::{Callable, config};
 use crate::listen::{document, function, heard};
 
 /// Takes readings of more than one lumen.
-#[derive(Debug)]
-struct Rule {
+#[derive(Debug, Default)]
+pub struct Rule {
     amount: usize,
     span: Option<Duration>,
+    /// The call takes one message of this subscription.
+    number: Option<u32>,
+}
+
+impl Rule {
+    pub fn one_of(number: u32) -> Rule {
+        Rule {
+            amount: 1,
+            number: Some(number),
+            ..Rule::default()
+        }
+    }
 }
 
 impl Consumes for Rule {
     fn span(&self) -> Option<Duration> {
         self.span
+    }
+
+    fn subscription(&self) -> Option<u32> {
+        self.number
     }
 
     fn takes(&self, message: &Data) -> bool {
@@ -41,7 +57,7 @@ fn lumens(message: &Data) -> i64 {
         .map_or(0, |count| count.to_text().parse().unwrap_or_default())
 }
 
-fn all_lumens(list: &Data) -> Vec<i64> {
+pub fn all_lumens(list: &Data) -> Vec<i64> {
     let items = list.as_array().unwrap().iter();
     items.map(|item| lumens(&Data(item.clone()))).collect()
 }
@@ -57,6 +73,7 @@ async fn subscribe(document: &str) {
     let enough = Rule {
         amount: 5,
         span: None,
+        ..Rule::default()
     };
     let taken = heard(hear.take(enough), async || say().await)
         .await
@@ -71,6 +88,7 @@ async fn subscribe(document: &str) {
     let some = || Rule {
         amount: 1000,
         span: Some(Duration::from_millis(1500)),
+        ..Rule::default()
     };
     let taken = heard(hear.take(some()), async || say().await)
         .await
@@ -80,8 +98,66 @@ async fn subscribe(document: &str) {
     let nothing = Rule {
         amount: 0,
         span: None,
+        ..Rule::default()
     };
     assert_eq!(hear.take(nothing).await.unwrap(), data!([]));
+    step_by_step(&tell, &hear).await;
+}
+
+/// While the task processes a message, the next ones wait.
+async fn step_by_step(tell: &Callable, hear: &Callable) {
+    let say = async |counts: &[i64]| {
+        for count in counts {
+            tell.call(data!({"lumens": *count})).await.unwrap();
+        }
+    };
+    let first = heard(hear.take(Rule::one_of(1)), async || say(&[2]).await);
+    assert_eq!(all_lumens(&first.await.unwrap()), [2]);
+    say(&[1, 7, 8, 9]).await;
+    let mut taken = Vec::new();
+    // The first may have come several times, until it was heard.
+    while taken.last() != Some(&8) {
+        taken.extend(all_lumens(&hear.take(Rule::one_of(1)).await.unwrap()));
+    }
+    taken.retain(|count| *count != 2);
+    assert_eq!(taken, [7, 8], "in their order, and none is lost");
+    // One whose result isn't stored is taken again.
+    for _ in 0..2 {
+        let (result, stored) = hear.take_unstored(Rule::one_of(1)).await;
+        assert_eq!(all_lumens(&result.unwrap()), [9]);
+        drop(stored);
+    }
+    let again = hear.take(Rule::one_of(1)).await.unwrap();
+    assert_eq!(all_lumens(&again), [9]);
+    // Others of the scope stay, this one ends.
+    say(&[3]).await;
+    hear.keep_subscriptions(&[1, 2]);
+    let kept = hear.take(Rule::one_of(1)).await.unwrap();
+    assert_eq!(all_lumens(&kept), [3]);
+    say(&[4]).await;
+    hear.keep_subscriptions(&[2]);
+    let new = heard(hear.take(Rule::one_of(1)), async || say(&[5]).await);
+    assert_eq!(all_lumens(&new.await.unwrap()), [5]);
+    hear.keep_subscriptions(&[]);
+    // What has come when the time is over is taken.
+    let timed = || Rule {
+        span: Some(Duration::from_millis(1500)),
+        ..Rule::one_of(3)
+    };
+    let first = heard(hear.take(timed()), async || say(&[2, 3]).await);
+    assert_eq!(all_lumens(&first.await.unwrap()), [2]);
+    // Time has to pass: the subscription ends by itself.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let over = || Rule {
+        span: Some(Duration::ZERO),
+        ..Rule::one_of(3)
+    };
+    assert_eq!(all_lumens(&hear.take(over()).await.unwrap()), [3]);
+    let mut last = hear.take(over()).await.unwrap();
+    while last != data!([]) {
+        last = hear.take(over()).await.unwrap();
+    }
+    hear.keep_subscriptions(&[]);
 }
 
 #[tokio::test]
@@ -98,6 +174,7 @@ async fn messages_are_taken_over_nats() {
     let one = Rule {
         amount: 1,
         span: None,
+        ..Rule::default()
     };
     let taken = heard(hear.take(one), async || {
         let mut headers = async_nats::HeaderMap::new();
@@ -242,6 +319,7 @@ async fn all_messages_together_have_a_limit() {
     let many = Rule {
         amount: 1000,
         span: None,
+        ..Rule::default()
     };
     let result = heard(hear.take(many), async || {
         for _ in 0..20 {
@@ -251,4 +329,24 @@ async fn all_messages_together_have_a_limit() {
     let (found, message) = code(result.await.unwrap_err());
     assert_eq!(found, "limit");
     assert!(message.contains("more than 100 bytes"), "{message}");
+    // Those that wait for their turn, too.
+    let step = || hear.take(Rule::one_of(1));
+    let first = heard(step(), async || {
+        tell.call(data!({"lumens": 2})).await.unwrap();
+    });
+    first.await.unwrap();
+    for _ in 0..20 {
+        tell.call(data!({"lumens": 2})).await.unwrap();
+    }
+    let error = loop {
+        if let Err(error) = step().await {
+            break error;
+        }
+    };
+    let (found, message) = code(error);
+    assert_eq!(found, "limit");
+    assert!(
+        message.contains("faster than they are processed"),
+        "{message}"
+    );
 }

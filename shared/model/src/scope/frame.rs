@@ -145,12 +145,24 @@ impl Scope {
     }
 }
 
+/// A subscription to messages. Each call takes one of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MessageSource {
+    /// Its number within the scope.
+    pub number: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Timestamp>,
+}
+
 /// The progress of a task that listens.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ListenRun {
     /// The events that it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<Subscription>,
+    /// The subscription that gives one message after another, in place of events.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<MessageSource>,
     /// It takes no more events.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_closed: bool,

@@ -102,6 +102,8 @@ pub struct MessageRule {
     /// `for`: the time after which it ends.
     pub span: Option<Period>,
     pub enough: Enough,
+    /// The call takes one message. Its task processes it, then says whether it has enough.
+    pub is_stepwise: bool,
 }
 
 /// When a subscription has enough messages.

@@ -9,6 +9,8 @@ use super::*;
 pub struct Listen {
     /// A call that gives the list of the messages, in place of events.
     pub source: Option<ListId>,
+    /// Each call gives one message, which is processed before the next call. This says when there are enough.
+    pub stepwise: Option<Enough>,
     pub to: Consume,
     /// When it stops; `None`: with the first event, or with the last one that `to` asks for.
     pub until: Option<Until>,
@@ -19,23 +21,17 @@ pub struct Listen {
 impl Listen {
     /// The filters of the events that stop it.
     pub fn stops(&self) -> Option<&Consume> {
-        match &self.until {
-            Some(Until::Events(stops)) => Some(stops),
-            Some(Until::Condition(_)) | None => None,
-        }
+        stops(&self.until)
     }
 
     pub fn filters(&self) -> impl Iterator<Item = &TaskFilter> {
-        let stops = self.stops().into_iter();
-        self.to
-            .filters
-            .iter()
-            .chain(stops.flat_map(|stops| &stops.filters))
+        all_filters(&self.to, &self.until)
     }
 
     /// Whether the events consumed so far are needed later.
     pub fn keeps_consumed(&self) -> bool {
-        self.each.is_none() || matches!(self.until, Some(Until::Condition(_)))
+        let tests = matches!(self.stepwise, Some(Enough::Until(_) | Enough::While(_)));
+        self.each.is_none() || tests || matches!(self.until, Some(Until::Condition(_)))
     }
 }
 
@@ -43,7 +39,37 @@ impl Listen {
 #[derive(Debug, Clone)]
 pub struct StartOn {
     pub to: Consume,
+    /// When a list of any number of events is long enough. Without it one event starts an instance, or all of `to`.
+    pub until: Option<Until>,
     pub read: EventRead,
+}
+
+impl StartOn {
+    /// The filters of the events that end the list.
+    pub fn stops(&self) -> Option<&Consume> {
+        stops(&self.until)
+    }
+
+    /// All filters, those that end the list last.
+    pub fn filters(&self) -> impl Iterator<Item = &TaskFilter> {
+        all_filters(&self.to, &self.until)
+    }
+}
+
+fn stops(until: &Option<Until>) -> Option<&Consume> {
+    match until {
+        Some(Until::Events(stops)) => Some(stops),
+        Some(Until::Condition(_)) | None => None,
+    }
+}
+
+fn all_filters<'a>(
+    to: &'a Consume,
+    until: &'a Option<Until>,
+) -> impl Iterator<Item = &'a TaskFilter> {
+    let stops = stops(until).into_iter();
+    let filters = to.filters.iter();
+    filters.chain(stops.flat_map(|stops| &stops.filters))
 }
 
 /// Events to consume.

@@ -18,8 +18,10 @@ pub use buckets::{
 };
 pub use fit::{Fit, addressee, fit, learnt};
 pub use listeners::Listeners;
-pub use sets::Set;
-pub use starts::{Outcome, PendingStart, Role, group_of, has_all, is_alone, roles, starts_alone};
+pub use sets::{Set, check_sets_bytes};
+pub use starts::{
+    Outcome, PendingStart, Role, beginning, group_of, has_all, is_alone, roles, starts_alone,
+};
 
 /// The correlation values of an instance or an event, keyed by lower-case attribute name.
 pub type Correlation = BTreeMap<Arc<str>, String>;

@@ -4,12 +4,30 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
+use swirl_model::data::json_bytes;
 use swirl_model::ids::DefinitionId;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 
 use super::{Correlation, PendingStart, Role};
+use crate::error::{Error, Result};
 use crate::events::Trigger;
+
+/// The maximum size of the incomplete sets of a workflow that share their values ([`super::group_of`]).
+const SETS_BYTES_MAX: usize = 16 << 20;
+
+/// Refuses an event if it is too large together with the incomplete sets that share its values.
+///
+/// # Errors
+/// They are.
+pub fn check_sets_bytes(bytes: usize, event: &CloudEvent) -> Result<()> {
+    let (size, limit) = (bytes + json_bytes(event), SETS_BYTES_MAX);
+    if size <= limit {
+        return Ok(());
+    }
+    let what = "the list of events that wait for other events to start an instance".to_owned();
+    Err(Error::TooLarge { what, size, limit })
+}
 
 /// A set that isn't complete.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -17,6 +35,12 @@ pub struct Set {
     pub definition: DefinitionId,
     /// Keyed by position in the definition's list; positions may differ in a newer version.
     pub events: BTreeMap<usize, (Timestamp, StartEvent)>,
+    /// The collected list ([`Trigger::listed`]). `events` has those that end it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub list: Vec<(Timestamp, StartEvent)>,
+    /// The size of the events.
+    #[serde(default)]
+    pub bytes: usize,
     /// The correlation values of the set. Every event of the set that has one of these attributes has the same value.
     pub values: Correlation,
     /// The values that the set's events have in common so far.
@@ -35,6 +59,8 @@ impl Set {
         Set {
             definition,
             events: BTreeMap::new(),
+            list: Vec::new(),
+            bytes: 0,
             agreed: values.clone(),
             learnt: Correlation::new(),
             is_in_order: false,
@@ -42,9 +68,12 @@ impl Set {
         }
     }
 
-    /// Whether the set has timed out. The time counts from the first event, or from the last one if each event restarts
-    /// the timeout.
-    pub fn too_old(&self, trigger: &Trigger, at: Timestamp) -> bool {
+    /// Whether the set can't start an instance any more: it has timed out, or a newer definition has no use for its
+    /// events. The time counts from the first event, or from the last one if each event restarts the timeout.
+    pub fn is_void(&self, trigger: &Trigger, at: Timestamp) -> bool {
+        if self.list.is_empty() && (trigger.listed.is_some() || self.events.is_empty()) {
+            return true;
+        }
         let Some(timeout_ms) = trigger.timeout_ms else {
             return false;
         };
@@ -63,25 +92,49 @@ impl Set {
             return;
         }
         self.definition = trigger.definition.clone();
-        for (_, (at, start)) in std::mem::take(&mut self.events) {
+        let list = std::mem::take(&mut self.list).into_iter();
+        let events = std::mem::take(&mut self.events).into_values();
+        self.bytes = 0;
+        for (at, start) in list.chain(events) {
             let places = trigger.events.iter().enumerate();
-            let mut free = places.filter(|(place, _)| !self.events.contains_key(place));
+            let mut free = places.filter(|(place, _)| self.is_free(trigger, *place));
             if let Some((place, filter)) = free.find(|(_, filter)| filter.is_kind(&start.event)) {
                 let def = filter.def.0;
-                self.events.insert(place, (at, StartEvent { def, ..start }));
+                self.hold(trigger, place, (at, StartEvent { def, ..start }));
+            }
+        }
+    }
+
+    fn is_free(&self, trigger: &Trigger, place: usize) -> bool {
+        trigger.lists(place) || !self.events.contains_key(&place)
+    }
+
+    fn hold(&mut self, trigger: &Trigger, place: usize, held: (Timestamp, StartEvent)) {
+        self.bytes += json_bytes(&held.1.event);
+        match trigger.lists(place) {
+            true => self.list.push(held),
+            false => {
+                self.events.insert(place, held);
             }
         }
     }
 
     /// The first free role whose values equal those of the other events, for all attributes that they share.
-    pub fn free<'a>(&self, roles: &'a [Role]) -> Option<&'a Role> {
+    pub fn free<'a>(&self, trigger: &Trigger, roles: &'a [Role]) -> Option<&'a Role> {
         let agrees = |(name, value)| self.agreed.get(name).is_none_or(|agreed| agreed == value);
-        roles
-            .iter()
-            .find(|role| !self.events.contains_key(&role.place) && role.values.iter().all(agrees))
+        let mut free = roles.iter();
+        free.find(|role| self.is_free(trigger, role.place) && role.values.iter().all(agrees))
     }
 
-    /// Adds an event. Returns true once the set is complete.
+    /// The collected list.
+    pub fn listed(&self) -> Vec<StartEvent> {
+        let events = self.list.iter();
+        events.map(|(_, start)| start.clone()).collect()
+    }
+
+    /// Adds an event. Returns true once the set is complete, apart from what [`Listening::list_ends`] says.
+    ///
+    /// [`Listening::list_ends`]: crate::Listening::list_ends
     pub fn put(
         &mut self,
         trigger: &Trigger,
@@ -93,7 +146,7 @@ impl Set {
             def: trigger.events[role.place].def.0,
             event: event.clone(),
         };
-        self.events.insert(role.place, (at, start));
+        self.hold(trigger, role.place, (at, start));
         self.is_in_order = trigger.events[role.place].apart;
         let note = |all: &mut Correlation, new: &Correlation| {
             for (name, value) in new {
@@ -108,10 +161,16 @@ impl Set {
 
     /// The start that the complete set causes.
     pub fn begun(self) -> PendingStart {
-        let mut events: Vec<_> = self.events.into_values().collect();
-        if self.is_in_order {
-            events.sort_by_key(|(at, _)| *at);
-        }
+        let events = match self.list.is_empty() {
+            true => {
+                let mut events: Vec<_> = self.events.into_values().collect();
+                if self.is_in_order {
+                    events.sort_by_key(|(at, _)| *at);
+                }
+                events
+            }
+            false => self.list,
+        };
         PendingStart {
             definition: self.definition,
             events: events.into_iter().map(|(_, start)| start).collect(),

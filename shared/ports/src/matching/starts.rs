@@ -37,6 +37,7 @@ impl Outcome {
             acknowledged: false,
             woken: self.woken.clone(),
             starts: starts.collect(),
+            full: Vec::new(),
         }
     }
 }
@@ -90,7 +91,7 @@ pub struct Role {
     pub bound: bool,
 }
 
-/// The positions that an event may take in a trigger, in the order of the trigger's list.
+/// The positions that an event may take in a trigger, in the order in which they are tried.
 pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     let places = trigger.events.iter().enumerate();
     let fitting = places.filter(|(_, filter)| may_start(filter, event));
@@ -109,7 +110,16 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
             bound,
         }
     };
-    fitting.map(role).collect()
+    let mut roles: Vec<Role> = fitting.map(role).collect();
+    // The events that end a list come first.
+    roles.sort_by_key(|role| trigger.lists(role.place));
+    roles
+}
+
+/// The role in which an event begins a set. An event that ends a list begins none.
+pub fn beginning<'a>(trigger: &Trigger, roles: &'a [Role]) -> Option<&'a Role> {
+    let mut roles = roles.iter();
+    roles.find(|role| trigger.listed.is_none() || trigger.lists(role.place))
 }
 
 /// Whether an event in this role starts an instance without a correlation by itself.

@@ -57,6 +57,7 @@ impl Driver {
         }
         if run.closed && !decided.changed {
             // A closed scope can commit only its end, which releases its events.
+            self.keep_subscriptions(run);
             self.give_up(&run.lease).await;
             return Ok(Turned::Nothing(Next::Done));
         }
@@ -106,6 +107,7 @@ impl Driver {
         self.follow_up(run, outbox, wake, released && !yields && !is_woken)
             .await;
         notify_stored(run).await;
+        self.keep_subscriptions(run);
         Ok(match released {
             true => Turned::Released {
                 continues: yields && !is_woken,
@@ -208,6 +210,17 @@ impl Driver {
         if run.lease.is_taken() || may_be_guessed {
             self.wake(vec![run.lease.scope.clone()]).await;
         }
+    }
+
+    /// Ends the subscriptions of tasks that are over.
+    fn keep_subscriptions(&self, run: &Run) {
+        if !run.def.keeps_subscriptions {
+            return;
+        }
+        let frames = run.scope.frames.iter().filter(|_| !run.closed);
+        let sources = frames.filter_map(|frame| frame.listen.as_ref()?.source);
+        let numbers: Vec<u32> = sources.map(|source| source.number).collect();
+        self.caller.keep_subscriptions(&run.lease.scope, &numbers);
     }
 
     /// Ends the run after the lease was released. `requeues`: the scope can continue at once, elsewhere.

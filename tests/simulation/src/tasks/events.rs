@@ -26,8 +26,11 @@ pub struct Starts {
     workflow: String,
     all: bool,
     filters: Vec<Value>,
+    /// When a list of them is over, if any number is collected.
+    until: Option<Value>,
     read: String,
     filled: Vec<Option<Data>>,
+    list: Vec<Data>,
 }
 
 impl Starts {
@@ -40,6 +43,8 @@ impl Starts {
             all: on.get("all").is_some(),
             filled: vec![None; filters.len()],
             filters,
+            until: on.get("until").cloned(),
+            list: Vec::new(),
             read: schedule["read"].as_str().unwrap_or("envelope").to_owned(),
         })
     }
@@ -48,6 +53,22 @@ impl Starts {
     fn take(&mut self, event: &Data) -> Option<Data> {
         let none = Data::NULL;
         let vars = Vars::new();
+        if let Some(until) = &self.until {
+            let fits = |filters: &[Value]| {
+                let mut filters = filters.iter();
+                filters.any(|filter| attributes_fit(filter, event, &none, &vars))
+            };
+            let is_over = match until.is_object() && fits(&filters_of(until)) {
+                true => !self.list.is_empty(),
+                false if fits(&self.filters) => {
+                    self.list.push(read(&self.read, event));
+                    let list = Data::array(self.list.clone());
+                    !until.is_object() && condition(until, &list, &vars).unwrap_or(false)
+                }
+                false => false,
+            };
+            return is_over.then(|| Data::array(std::mem::take(&mut self.list)));
+        }
         let open = (0..self.filters.len()).find(|index| {
             self.filled[*index].is_none()
                 && attributes_fit(&self.filters[*index], event, &none, &vars)

@@ -40,6 +40,11 @@ pub fn generate(seed: u64, size: usize) -> Case {
     let told = started("told", json!({"one": {"with": {"type": "told"}}}));
     let pair = json!([{"with": {"type": "pair1"}}, {"with": {"type": "pair2"}}]);
     let pair = started("pair", json!({"all": pair}));
+    let two = json!({"any": [{"with": {"type": "told"}}], "until": "${ length == 2 }"});
+    let two = started("two", two);
+    let until = json!({"any": [{"with": {"type": "pair1"}}, {"with": {"type": "plain"}}],
+        "until": {"one": {"with": {"type": "pair2"}}}});
+    let until = started("until", until);
     if random.percent(20) {
         events.push((2_100, "pair1".to_owned()));
         events.push((33 * 60_000, "pair2".to_owned()));
@@ -50,7 +55,7 @@ pub fn generate(seed: u64, size: usize) -> Case {
         size,
         main: text(&main),
         sub: text(&sub),
-        older: [leaf, told, pair].iter().map(text).collect(),
+        older: [leaf, told, pair, two, until].iter().map(text).collect(),
         events,
         tasks: true,
     }

@@ -9,6 +9,7 @@ use swirl_ports::{Error, Result};
 
 use super::names::waiting_keys;
 use super::shard::{DeliveredMark, Delivery, decode, json};
+use super::spread::Spread;
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
 use crate::delivered::Values;
@@ -89,7 +90,7 @@ impl Redis {
         &self,
         recipient: Recipient<'_>,
         delivery: &Delivery<'_>,
-        woken: &mut Vec<ScopeRef>,
+        done: &mut Spread,
     ) -> Result<Delivered> {
         let Recipient {
             instance,
@@ -120,7 +121,8 @@ impl Redis {
             }
             if waiting.mark.is_some() && reindexed < REINDEXED_MAX {
                 reindexed += 1;
-                self.reindex_with(instance, waiting, woken).await?;
+                self.reindex_with(instance, waiting, &mut done.woken)
+                    .await?;
                 continue;
             }
             let among = |wait: &Wait| {
@@ -140,7 +142,7 @@ impl Redis {
             });
             let Some((wait, place)) = found else {
                 if had {
-                    woken.append(&mut scopes);
+                    done.woken.append(&mut scopes);
                     return Ok(Delivered::Already);
                 }
                 if !offered.is_empty() {
@@ -162,7 +164,12 @@ impl Redis {
                     seen = Some((*after, None));
                 }
                 Tried::Already | Tried::Known if place.offers => offered.push(wait.field.clone()),
-                Tried::Full => offered.push(wait.field.clone()),
+                Tried::Full => {
+                    offered.push(wait.field.clone());
+                    if done.full.last() != Some(instance) {
+                        done.full.push(instance.clone());
+                    }
+                }
                 Tried::Done(mut woken, after) => {
                     scopes.append(&mut woken);
                     return Ok(Delivered::Done(scopes, after));

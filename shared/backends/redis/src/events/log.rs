@@ -82,7 +82,7 @@ impl EventLog for Redis {
         } = match addressee(event) {
             Some(_) => Starts::default(),
             None => {
-                self.begin_starts(event, &digest, triggers, &alone, at)
+                self.begin_starts(event, &digest, listening, &alone, at)
                     .await?
             }
         };
@@ -95,6 +95,7 @@ impl EventLog for Redis {
             // Another ingestion of the event would deliver it to the same waits and cause the same starts.
             return Ok(Ingested {
                 acknowledged,
+                full: spread.full,
                 ..outcome.ingested(triggers)
             });
         }
@@ -111,6 +112,7 @@ impl EventLog for Redis {
             }
         };
         let mut ingested = noted.ingested(triggers);
+        ingested.full = spread.full;
         for scope in outcome.woken {
             if !ingested.woken.contains(&scope) {
                 ingested.woken.push(scope);

@@ -27,6 +27,8 @@ use crate::Redis;
 pub(super) struct Spread {
     pub woken: Vec<ScopeRef>,
     pub consumed: Vec<InstanceId>,
+    /// Suspended instances that have no room for an offer.
+    pub full: Vec<InstanceId>,
     /// The event is acknowledged.
     pub acknowledged: bool,
 }
@@ -104,6 +106,7 @@ impl Redis {
             while let Some(one) = deliveries.next().await {
                 let one = one?;
                 done.woken.extend(one.woken);
+                done.full.extend(one.full);
                 done.acknowledged |= one.acknowledged;
                 consumed.extend(one.consumed);
             }
@@ -270,7 +273,7 @@ impl Redis {
         done: &mut Spread,
     ) -> Result<()> {
         let instance = recipient.instance;
-        let delivered = self.deliver(recipient, delivery, &mut done.woken).await?;
+        let delivered = self.deliver(recipient, delivery, done).await?;
         let consumed = std::slice::from_ref(instance);
         let noted = async |acknowledges| match kept {
             Some(kept) => {

@@ -8,9 +8,10 @@ use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Correlation, PendingStart, Role, Set, group_of, has_all, is_alone, roles,
+    Correlation, PendingStart, Role, Set, beginning, check_sets_bytes, group_of, has_all, is_alone,
+    roles,
 };
-use swirl_ports::{Error, Result, Trigger};
+use swirl_ports::{Error, ListEnds, Listening, Result, Trigger};
 
 use super::alone::LoneStarts;
 use super::names::{StartKeys, start_digest};
@@ -61,6 +62,7 @@ struct PossibleStart<'a> {
     roles: Vec<Role>,
     /// The values under which sets and claims are stored.
     group: Correlation,
+    list_ends: ListEnds<'a>,
     at: Timestamp,
 }
 
@@ -92,12 +94,12 @@ impl Redis {
         &self,
         event: &CloudEvent,
         digest: &str,
-        triggers: &[Trigger],
+        listening: Listening<'_>,
         recorded: &LoneStarts,
         at: Timestamp,
     ) -> Result<Starts> {
         let mut begun = Starts::default();
-        for trigger in triggers {
+        for trigger in listening.triggers {
             let roles = roles(trigger, event);
             let Some(first) = roles.first() else {
                 continue;
@@ -126,6 +128,7 @@ impl Redis {
                 digest,
                 roles,
                 group,
+                list_ends: listening.list_ends,
                 at,
             };
             let workflow = &trigger.definition.workflow;
@@ -375,16 +378,21 @@ impl Group {
             trigger,
             event,
             roles,
+            list_ends,
             at,
             ..
         } = possible;
         for set in &mut self.sets {
             set.refit(trigger);
         }
-        self.sets.retain(|set| !set.too_old(trigger, *at));
+        self.sets.retain(|set| !set.is_void(trigger, *at));
         let mut sets = self.sets.iter().enumerate();
-        let found = sets.find_map(|(index, set)| Some((index, set.free(roles)?)));
-        let (index, role) = match (found, roles.first()) {
+        let found = sets.find_map(|(index, set)| Some((index, set.free(trigger, roles)?)));
+        let beginning = beginning(trigger, roles);
+        if found.is_some() || beginning.is_some() {
+            check_sets_bytes(self.sets.iter().map(|set| set.bytes).sum(), event)?;
+        }
+        let (index, role) = match (found, beginning) {
             (Some(found), _) => found,
             (None, Some(role)) => {
                 let (size, limit) = (self.sets.len(), GROUP_MAX);
@@ -399,7 +407,10 @@ impl Group {
             }
             (None, None) => return Ok(None),
         };
-        let complete = self.sets[index].put(trigger, role, event, *at);
+        let mut complete = self.sets[index].put(trigger, role, event, *at);
+        if trigger.lists(role.place) {
+            complete |= list_ends.0(trigger, &self.sets[index].listed());
+        }
         Ok(complete.then(|| self.sets.remove(index).begun()))
     }
 }

@@ -1,7 +1,7 @@
 -- Suspends or resumes an instance, and removes effects that an earlier change because of another instance left. ARGV:
 -- 4 '1' to suspend, '0' to resume, 5 the effect that follows. KEYS: those of
 -- Span::All, 10 suspended instances. Returns nothing if there is no such active instance, otherwise the id of the
--- effect and the scopes that have something to do.
+-- effect, 1 if its waits have to be indexed again, and the scopes that have something to do.
 
 begin('O', 'n')
 if STATUS ~= 'r' then return false end
@@ -13,6 +13,9 @@ else
   erase('p')
   call('SREM', KEYS[10], INST)
 end
+-- It had no room for an offer, which may be of a kept event.
+local misses = not SUSPENDED and call('HEXISTS', EVENTS, 'F') == 1
+if misses then dirty() end
 local id = next_number()
 local left = ''
 for earlier in string.gmatch(read('O') or '', '%d+') do
@@ -27,4 +30,4 @@ write('o:' .. id, ARGV[5])
 write('O', left .. ' ' .. id)
 call('ZADD', KEYS[7], 'NX', MILLIS, INST)
 local found = refresh_all(fields_of())
-return { id, SUSPENDED and {} or found }
+return { id, misses and 1 or 0, SUSPENDED and {} or found }

@@ -226,9 +226,9 @@ impl Amqp {
         let pace = incoming.takes_many().then_some(&incoming.pace);
         let (link, channel) = self.channel(&key, gate, pace, what).await?;
         // Other messages stay with the broker.
-        let wanted = match incoming.takes_many() {
-            true => u16::try_from(MESSAGES_MAX).unwrap_or(u16::MAX),
-            false => 1,
+        let wanted = match incoming.takes_first() {
+            false => u16::try_from(MESSAGES_MAX).unwrap_or(u16::MAX),
+            true => 1,
         };
         let prefetching = channel.basic_qos(wanted, BasicQosOptions::default());
         prefetching.await.map_err(wrong)?;

@@ -11,6 +11,7 @@ use super::mqtt::Mqtt;
 use super::nats::Nats;
 use super::outgoing::Outgoing;
 use super::redis::Redis;
+use super::subscriptions::Subscriptions;
 use crate::CallError;
 use crate::auth::{Auth, Secret, Tokens};
 use crate::egress::Gate;
@@ -38,6 +39,7 @@ pub(crate) struct Brokers {
     pub(super) nats: Nats,
     pub(super) redis: Redis,
     pub(super) waits: Waits,
+    pub(crate) subscriptions: Subscriptions,
 }
 
 /// A request to a subject without a document.

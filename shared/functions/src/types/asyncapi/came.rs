@@ -3,7 +3,7 @@
 /// The outcome of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Took {
-    /// The filter doesn't let it through.
+    /// The filter doesn't let it through, or it is kept here: the broker may forget it.
     Dropped,
     Kept,
     /// No more are needed.

@@ -29,6 +29,14 @@ pub(super) struct Sending {
     pub(super) of_task: bool,
 }
 
+impl Sending {
+    /// Whether the broker keeps a message until it is acknowledged.
+    pub(super) fn keeps_messages(&self) -> bool {
+        let is_amqp = matches!(self.server.protocol, Protocol::Amqp { .. });
+        is_amqp && self.bindings.amqp.exchange.is_empty()
+    }
+}
+
 /// The key in a function's `metadata` that overrides the operation's direction in the document.
 const SIDE: &str = "action";
 

@@ -1,6 +1,7 @@
 //! `asyncapi` as a function type: `operation` is `<URI of an AsyncAPI document>#<operation id>`.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -17,7 +18,7 @@ use super::message::first_fitting;
 use super::outgoing::Outgoing;
 use super::server::{Protocol, Server};
 use super::taking::Taking;
-use super::{check, receive, send};
+use super::{check, open, receive, send};
 use crate::exchange;
 use crate::problem::Unusable;
 use crate::servers::unknown;
@@ -91,6 +92,7 @@ fn compile<'f>(functions: &[&'f Function], documents: &Documents<'_>) -> Vec<Com
         });
         let (sending, is_unknown, document) = compiled.map_err(|why: Unusable| why.of(uri))?;
         let document = Some(document);
+        let sending = Arc::new(sending);
         let compiled = Box::new(AsyncapiFunction { sending, document }) as Compiled;
         Ok(match is_unknown {
             true => {
@@ -115,7 +117,7 @@ pub(crate) fn missing(function: &Function, documents: &Documents<'_>) -> Option<
 }
 
 struct AsyncapiFunction {
-    sending: Sending,
+    sending: Arc<Sending>,
     /// Kept only for checking arguments.
     document: Option<Document>,
 }
@@ -171,6 +173,15 @@ impl AsyncapiFunction {
             let address = awaited(sending, Value::from(&request.arguments)).map_err(refuse)?;
             let limit = clients.services.http().config().response_bytes_max;
             let rule = request.consumes.as_deref();
+            let number = rule.and_then(|rule| rule.subscription());
+            if let (Some(rule), Some(number), false) = (rule, number, sending.keeps_messages()) {
+                note(&sending.server, &address, true);
+                watch::sending(|| waiting(sending, &address)).await;
+                let auth = context.auth;
+                let taken = open::take(clients, sending, request, rule, number, &address, auth);
+                let what = sending.server.message_from(&address);
+                return in_time(context.timeout, &what, taken).await;
+            }
             let taking = rule.map(|rule| Taking::new(rule, sending, limit));
             if let Some(taking) = &taking
                 && taking.is_over()?

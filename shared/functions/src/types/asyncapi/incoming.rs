@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use swirl_ports::{CallRequest, Stored};
+use tokio::time::Instant;
 
+use super::buffer::Buffer;
 use super::came::{Came, Took};
 use super::pace::Pace;
 use super::server::Server;
@@ -36,6 +38,11 @@ pub(super) struct Incoming<'a> {
 enum Sink<'a> {
     One(Mutex<Option<Came>>),
     Many(&'a Taking<'a>),
+    /// The calls of a task take them from there.
+    Kept {
+        buffer: &'a Buffer,
+        ends: Option<Instant>,
+    },
 }
 
 impl Incoming<'_> {
@@ -45,6 +52,35 @@ impl Incoming<'_> {
         request: &'a CallRequest,
         bytes_max: usize,
         taking: Option<&'a Taking<'a>>,
+    ) -> Incoming<'a> {
+        let sink = taking.map_or_else(|| Sink::One(Mutex::default()), Sink::Many);
+        Incoming::to(server, address, request, bytes_max, sink)
+    }
+
+    /// `ends`: the time from which no more messages are taken.
+    pub(super) fn kept<'a>(
+        server: &Server,
+        address: String,
+        request: &'a CallRequest,
+        bytes_max: usize,
+        buffer: &'a Buffer,
+        ends: Option<Instant>,
+    ) -> Incoming<'a> {
+        Incoming::to(
+            server,
+            address,
+            request,
+            bytes_max,
+            Sink::Kept { buffer, ends },
+        )
+    }
+
+    fn to<'a>(
+        server: &Server,
+        address: String,
+        request: &'a CallRequest,
+        bytes_max: usize,
+        sink: Sink<'a>,
     ) -> Incoming<'a> {
         let trace = request.trace.as_ref();
         Incoming {
@@ -59,13 +95,22 @@ impl Incoming<'_> {
             stored: &request.stored,
             pace: Arc::default(),
             is_waiting: AtomicBool::new(false),
-            sink: taking.map_or_else(|| Sink::One(Mutex::default()), Sink::Many),
+            sink,
         }
     }
 
     /// Whether more than one message is taken.
     pub(super) fn takes_many(&self) -> bool {
-        matches!(self.sink, Sink::Many(_))
+        !matches!(self.sink, Sink::One(_))
+    }
+
+    /// Whether the broker keeps the messages behind the first one.
+    pub(super) fn takes_first(&self) -> bool {
+        match &self.sink {
+            Sink::One(_) => true,
+            Sink::Many(taking) => taking.is_one,
+            Sink::Kept { .. } => false,
+        }
     }
 
     /// Awaits something, but no longer than messages are taken, and this long after that.
@@ -76,6 +121,7 @@ impl Incoming<'_> {
     ) -> Option<T> {
         let ends = match &self.sink {
             Sink::Many(taking) => taking.ends,
+            Sink::Kept { ends, .. } => *ends,
             Sink::One(_) => None,
         };
         let next = std::pin::pin!(next);
@@ -102,6 +148,7 @@ impl Incoming<'_> {
         }
         match &self.sink {
             Sink::Many(taking) => taking.take(&came, &self.what),
+            Sink::Kept { buffer, .. } => buffer.put(came, &self.what),
             Sink::One(found) => {
                 *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(came);
                 Ok(Took::Last)
@@ -113,7 +160,7 @@ impl Incoming<'_> {
     pub(super) fn came(&self) -> Option<Came> {
         match &self.sink {
             Sink::One(found) => found.lock().unwrap_or_else(PoisonError::into_inner).take(),
-            Sink::Many(_) => None,
+            Sink::Many(_) | Sink::Kept { .. } => None,
         }
     }
 

@@ -18,6 +18,8 @@ pub(super) struct Taking<'a> {
     /// The limit for the payloads and headers of all messages together.
     bytes_max: usize,
     pub(super) ends: Option<Instant>,
+    /// It takes one message, and others stay where they are.
+    pub(super) is_one: bool,
     taken: Mutex<Taken>,
 }
 
@@ -38,6 +40,7 @@ impl<'a> Taking<'a> {
             sending,
             bytes_max,
             ends: rule.span().map(|span| Instant::now() + span),
+            is_one: rule.subscription().is_some(),
             taken: Mutex::default(),
         }
     }
@@ -50,7 +53,7 @@ impl<'a> Taking<'a> {
     /// # Errors
     /// The message can't be read, there are too many, or a condition fails.
     pub(super) fn take(&self, came: &Came, what: &str) -> Result<Took, CallError> {
-        let message = self.read(came, what)?;
+        let message = message_of(self.sending, came, what)?;
         if !self.rule.takes(&message) {
             return Ok(Took::Dropped);
         }
@@ -78,26 +81,29 @@ impl<'a> Taking<'a> {
         let taken = self.taken.into_inner();
         Data::array(taken.unwrap_or_else(PoisonError::into_inner).messages)
     }
+}
 
-    /// A message as the workflow sees it.
-    fn read(&self, came: &Came, what: &str) -> Result<Data, CallError> {
-        let (payload, of) = message::first_fitting(&self.sending.messages, came, what)?;
-        let mut headers = Data::object();
-        for (name, value) in &came.headers {
-            headers.set(name, Data::string(value.as_str()));
-        }
-        let own = came.correlation.clone().map(Data::string);
-        let correlation = own.or_else(|| of.correlation(&payload, &headers));
-        let mut message = Data::object();
-        message.set("payload", payload);
-        if !came.headers.is_empty() {
-            message.set("headers", headers);
-        }
-        if let Some(correlation) = correlation {
-            message.set("correlationId", correlation);
-        }
-        Ok(message)
+/// A message as the workflow sees it.
+///
+/// # Errors
+/// It is none of the operation's.
+pub(super) fn message_of(sending: &Sending, came: &Came, what: &str) -> Result<Data, CallError> {
+    let (payload, of) = message::first_fitting(&sending.messages, came, what)?;
+    let mut headers = Data::object();
+    for (name, value) in &came.headers {
+        headers.set(name, Data::string(value.as_str()));
     }
+    let own = came.correlation.clone().map(Data::string);
+    let correlation = own.or_else(|| of.correlation(&payload, &headers));
+    let mut message = Data::object();
+    message.set("payload", payload);
+    if !came.headers.is_empty() {
+        message.set("headers", headers);
+    }
+    if let Some(correlation) = correlation {
+        message.set("correlationId", correlation);
+    }
+    Ok(message)
 }
 
 /// An error of the definition's own.

@@ -100,11 +100,13 @@ impl Reader<'_, '_> {
             return Some(self.calling(task, called));
         };
         let (rule, each) = subscription?;
+        let stepwise = rule.is_stepwise.then_some(rule.enough);
         let call = self.call_of(task, called, Some(Box::new(rule)));
         Some(match each {
             None => StateKind::Operation(call),
             each => StateKind::Listen(Box::new(Listen {
                 source: Some(call),
+                stepwise,
                 to: Consume::default(),
                 until: None,
                 read: EventRead::default(),
@@ -118,14 +120,9 @@ impl Reader<'_, '_> {
         let obj = self.object(node, "'subscription'", &["filter", "consume", "foreach"])?;
         let each = obj.get("foreach").map(|node| self.each_event(node));
         let has_tasks = |each: &EachEvent| each.body.is_some() || each.export.is_some();
-        let has_tasks = matches!(&each, Some(Some(each)) if has_tasks(each));
-        let filter = match obj.get("filter") {
-            Some(node) if has_tasks => {
-                self.decides_alone(node, "filter", true)?;
-                Some(self.expr(node, "'filter'", DEFINITION))
-            }
-            given => given.map(|node| self.expr(node, "'filter'", DEFINITION)),
-        };
+        let is_stepwise = matches!(&each, Some(Some(each)) if has_tasks(each));
+        let filter = obj.get("filter");
+        let filter = filter.map(|node| self.expr(node, "'filter'", DEFINITION));
         let Some(node) = obj.get("consume") else {
             self.missing(obj, "'subscription'", &["consume"]);
             return None;
@@ -138,9 +135,6 @@ impl Reader<'_, '_> {
             [word] => {
                 let node = obj.get(word)?;
                 let test = self.expr(node, &format!("'{word}'"), DEFINITION);
-                if has_tasks {
-                    self.decides_alone(node, word, span.is_some())?;
-                }
                 let how = if *word == "while" {
                     Enough::While
                 } else {
@@ -161,29 +155,9 @@ impl Reader<'_, '_> {
             filter: filter.map_or(Some(None), |found| found.map(Some))?,
             span: span.map_or(Some(None), |found| found.map(Some))?,
             enough: enough?,
+            is_stepwise,
         };
         Some((rule, each.map_or(Some(None), |found| found.map(Some))?))
-    }
-
-    /// Messages are processed when all of them have come, so a condition can't wait for what `foreach` does.
-    fn decides_alone(&mut self, node: &Node, word: &str, has_end: bool) -> Option<()> {
-        let waits = node.as_str().is_some_and(|text| text.contains("$context"));
-        let message = match (waits, has_end) {
-            (true, _) => format!(
-                "'{word}' looks at '$context', and 'foreach' begins only when all messages have come"
-            ),
-            (false, false) => format!(
-                "'{word}' may never end the subscription, and 'foreach' begins only when all messages have come"
-            ),
-            (false, true) => return Some(()),
-        };
-        let hint = match waits {
-            true if word == "filter" => "let it look at the message alone".to_owned(),
-            true => "let it look at the messages, which are a list: 'length < 5'".to_owned(),
-            false => "add 'for', or take an 'amount'".to_owned(),
-        };
-        self.error(node, codes::NOT_CARRIED_OUT, message, hint);
-        None
     }
 
     fn amount(&mut self, node: &Node) -> Option<u32> {

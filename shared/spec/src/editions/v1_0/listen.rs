@@ -62,6 +62,7 @@ impl Reader<'_, '_> {
         let (to, until) = to?;
         let listen = Listen {
             source: None,
+            stepwise: None,
             to,
             until,
             read,

@@ -36,7 +36,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::AuthId;
 
@@ -147,14 +146,6 @@ impl Reader<'_, '_> {
         all.filter(|(target, _)| **target == "all" || **target == kind)
             .map(|(_, index)| index)
             .collect()
-    }
-
-    /// Refuses a part of the language that this version doesn't carry out yet.
-    fn later(&mut self, node: &Node, what: &str) {
-        let message = format!("{what} of DSL 1.0 can't be carried out yet");
-        let hint =
-            "remove it: 'swirl explain not-carried-out' lists what is carried out".to_owned();
-        self.error(node, codes::NOT_CARRIED_OUT, message, hint);
     }
 }
 

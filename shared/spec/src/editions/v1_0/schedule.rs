@@ -3,7 +3,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::schedule::Zone;
-use swirl_model::workflow::{Period, Schedule, StartOn, When};
+use swirl_model::workflow::{EventRead, Period, Schedule, StartOn, When};
 
 use super::Reader;
 use super::listen::Sight;
@@ -84,20 +84,19 @@ impl Reader<'_, '_> {
         // Versions up to 1.0.3 read the whole event, and the examples do so still.
         let read = self.read_as(obj);
         let first = self.workflow.events.len();
-        if let Some(until) = node.get("until") {
-            self.later(until, "'until' of a schedule");
-        }
-        let (to, _) = self.strategy(node, "'on'", true, Sight::START)?;
-        let tested: Vec<_> = to.filters.iter().filter(|it| it.is_tested()).collect();
-        let tested: Vec<_> = tested.into_iter().map(|filter| filter.event).collect();
+        let (to, until) = self.strategy(node, "'on'", true, Sight::START)?;
+        let starts = StartOn {
+            to,
+            until,
+            read: read.unwrap_or(EventRead::Envelope),
+        };
+        let tested = starts.filters().filter(|filter| filter.is_tested());
+        let tested: Vec<_> = tested.map(|filter| filter.event).collect();
         for (index, event) in self.workflow.events.iter_mut().enumerate().skip(first) {
             if let Some(filter) = &mut event.filter {
                 filter.offers = tested.iter().any(|id| id.0 as usize == index);
             }
         }
-        Some(StartOn {
-            to,
-            read: read.unwrap_or(swirl_model::workflow::EventRead::Envelope),
-        })
+        Some(starts)
     }
 }

@@ -35,7 +35,11 @@ end
 if is_offer and is_paused() then
   -- Nobody takes it out of the inbox.
   local limit, size = tonumber(ARGV[12]), tonumber(read('z') or 0) + kib(#ARGV[11])
-  if limit > 0 and size > limit or #box_of(SCOPE) >= tonumber(ARGV[13]) then return { 'full' } end
+  if limit > 0 and size > limit or #box_of(SCOPE) >= tonumber(ARGV[13]) then
+    -- When it is resumed, its waits search for kept events again.
+    call('HSET', EVENTS, 'F', MICROS)
+    return { 'full' }
+  end
 end
 if inbox_add(SCOPE, ARGV[10], is_offer and 'k' or 'e', ARGV[11], true) == 0 then return { 'known' } end
 -- A tenth of the deliveries is enough.
