@@ -326,3 +326,67 @@ async fn a_full_stream_only_delays_them() {
     context.update_stream(config).await.unwrap();
     compare(&client, &mut stream, &instances, &BTreeSet::new()).await;
 }
+
+/// An attempt that fails, a race, and a wait to be suspended and cancelled in.
+const TASKS: &str = r#"
+document: {dsl: 1.0.3, namespace: shop, name: tasks, version: 1.0.0}
+do:
+  - t:
+      try: [{a: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]
+      catch: {retry: {delay: {milliseconds: 1}, limit: {attempt: {count: 1}}}, do: [{h: {set: {x: 1}}}]}
+  - f: {fork: {compete: true, branches: [{fast: {set: {x: 2}}}, {slow: {wait: PT1H}}]}}
+  - w: {wait: PT1H}
+"#;
+
+/// Also those that have no entry of their own in the history.
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_retried_suspended_resumed_and_cancelled() {
+    let lease = Duration::from_secs(3);
+    let mut cluster = Cluster::start(Path::new(BINARY), 1, 1, lease, false).unwrap();
+    let client = AnyCoordinator::new(cluster.apis());
+    client.deploy("shop.tasks", TASKS).await;
+    turn_on(&mut cluster);
+    // Time has to pass: workers read the setting every few seconds, and nothing shows that they have.
+    tokio::time::sleep(Duration::from_secs(LEARNING as u64)).await;
+    let id = client.start("shop.tasks", 1).await;
+    let waits = |history: &Value| {
+        let mut entries = history["entries"].as_array().unwrap().iter();
+        entries.any(|entry| entry["event"] == "state_entered" && entry["name"] == "w")
+    };
+    let path = format!("instances/{id}/history");
+    client.until(&path, "that it waits", waits).await;
+    for word in ["suspend", "resume", "cancel"] {
+        client.act(&id, word).await;
+    }
+    let mut stream = jetstream(&cluster).await.get_stream(STREAM).await.unwrap();
+    let found = eventually("its end", async || {
+        let state = stream.info().await.unwrap().state.clone();
+        let (mut found, mut ids) = (Vec::new(), BTreeSet::new());
+        for sequence in state.first_sequence..=state.last_sequence {
+            let message = stream.get_raw_message(sequence).await.unwrap();
+            let event: Value = serde_json::from_slice(&message.payload).unwrap();
+            assert!(ids.insert(event["id"].to_string()), "twice: {event:#}");
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let kind = text(&event["type"]);
+            let kind = kind.strip_prefix("io.serverlessworkflow.").unwrap();
+            let task = text(&event["data"]["task"]);
+            found.push(format!("{kind} {task}").trim_end().to_owned());
+        }
+        let last = "task.cancelled.v1 /do/2/w".to_owned();
+        found.contains(&last).then_some(found)
+    })
+    .await;
+    let of = |task: &str| {
+        let all = found.iter().filter_map(|row| row.strip_suffix(task));
+        let words = all.map(|row| row.trim_end().trim_start_matches("task."));
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let a = "created.v1 started.v1 faulted.v1";
+    assert_eq!(of(" /do/0/t/try/0/a"), format!("{a} {a}"));
+    let t = "created.v1 started.v1 retried.v1 completed.v1";
+    assert_eq!(of(" /do/0/t"), t);
+    let slow = "created.v1 started.v1 cancelled.v1";
+    assert_eq!(of(" /do/1/f/fork/branches/1/slow"), slow, "{found:#?}");
+    let w = "created.v1 started.v1 suspended.v1 resumed.v1 cancelled.v1";
+    assert_eq!(of(" /do/2/w"), w);
+}

@@ -34,7 +34,7 @@ pub fn publish(
 ) -> Published {
     let options = swirl_cluster::lifecycle_options(&settings);
     let stream = LifecycleStream::new(cluster.streams.clone(), options);
-    let events = LifecycleEvents::new(namespace, Arc::new(stream), registry);
+    let events = LifecycleEvents::new(namespace, Arc::new(stream), registry, cluster.store.clone());
     let counts = events.counts().clone();
     let follower = Follower::new(
         Arc::new(redis.clone()),

@@ -195,6 +195,11 @@ pub enum Event {
         state: StateId,
         name: Arc<str>,
     },
+    /// A `try` begins another attempt of its list.
+    TaskRetried {
+        state: StateId,
+        name: Arc<str>,
+    },
     ActionStarted {
         action: String,
         attempt: u32,

@@ -200,6 +200,7 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
             let how = if *failed { " by an error" } else { "" };
             (Tone::Dim, format!("left {}{how}", clean(name)))
         }
+        Event::TaskRetried { name, .. } => (Tone::Plain, format!("tried {} again", clean(name))),
         Event::StateSkipped { name, .. } => (Tone::Dim, format!("skipped {}", clean(name))),
         Event::ActionStarted {
             action,

@@ -18,6 +18,7 @@ mod intake;
 mod lifecycle;
 mod migrate;
 mod once;
+mod open_tasks;
 mod operator;
 mod pending;
 mod preview;

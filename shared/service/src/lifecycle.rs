@@ -1,6 +1,6 @@
 //! Converts entries of histories to lifecycle events: CloudEvents with the types of DSL 1.0. An entry that is read again
 //! gives the same events with the same ids. Their content depends on the definition, if it can be read, and the error of a
-//! task on the entries that follow in the same part of the history.
+//! task on the entries that follow in the same part of the history. Events of open tasks depend on the entries before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,8 +10,10 @@ use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::instance::{EndStatus, Header};
 use swirl_model::workflow::{StateId, StateKind, Workflow};
 use swirl_model::{CloudEvent, Data, WorkflowError};
-use swirl_ports::{EventStream, Extract, HistorySink, Result};
+use swirl_ports::{EventStream, Extract, HistorySink, InstanceQueries, Result};
 use swirl_runtime::{Error, Registry};
+
+use crate::open_tasks::{Change, How, OpenByInstance};
 
 /// Longer texts are truncated, so that no event exceeds the size of a message.
 const MESSAGE_BYTES_MAX: usize = 16 << 10;
@@ -29,6 +31,7 @@ pub struct LifecycleEvents {
     namespace: Arc<str>,
     stream: Arc<dyn EventStream>,
     registry: Arc<Registry>,
+    open: OpenByInstance,
     counts: Arc<LifecycleCounts>,
 }
 
@@ -54,11 +57,13 @@ impl LifecycleEvents {
         namespace: &str,
         stream: Arc<dyn EventStream>,
         registry: Arc<Registry>,
+        histories: Arc<dyn InstanceQueries>,
     ) -> LifecycleEvents {
         LifecycleEvents {
             namespace: namespace.into(),
             stream,
             registry,
+            open: OpenByInstance::new(histories),
             counts: Arc::default(),
         }
     }
@@ -83,21 +88,35 @@ impl HistorySink for LifecycleEvents {
         };
         let tasks = definition.as_ref().map(|definition| &definition.workflow);
         let tasks = tasks.filter(|workflow| workflow.tasks.is_some());
-        let written = part
-            .entries
-            .iter()
-            .enumerate()
-            .map(|(index, entry)| Written {
+        let mut open = match tasks {
+            Some(_) => self.open.before(&part).await?,
+            None => None,
+        };
+        let entries = part.entries.iter().enumerate();
+        let written = entries.map(|(index, entry)| {
+            let is_told = match (&entry.event, &open) {
+                (Event::StateLeft { state, .. }, Some(open)) => {
+                    open.is_faulted(&entry.scope, *state)
+                }
+                _ => false,
+            };
+            let written = Written {
                 namespace: &self.namespace,
                 header: part.header,
                 tasks,
                 number: part.before + 1 + index as u64,
                 entry,
                 following: &part.entries[index + 1..],
-            });
-        let (subjects, events): (Vec<Subject>, Vec<CloudEvent>) =
-            written.flat_map(|written| written.events()).unzip();
+                changes: open.as_mut().map_or_else(Vec::new, |open| open.take(entry)),
+                is_told,
+            };
+            written.events()
+        });
+        let (subjects, events): (Vec<Subject>, Vec<CloudEvent>) = written.flatten().unzip();
         self.stream.append(workflow, &events).await?;
+        if tasks.is_some() {
+            self.open.keep(&part, open);
+        }
         for of in subjects {
             let count = match of {
                 Subject::Workflow => &self.counts.workflow,
@@ -119,6 +138,10 @@ struct Written<'w> {
     number: u64,
     entry: &'w HistoryEntry,
     following: &'w [HistoryEntry],
+    /// What it does to open tasks.
+    changes: Vec<Change>,
+    /// It is left by an error of which there was an event already.
+    is_told: bool,
 }
 
 /// The content of an event: its subject, the change, the name of the instant, and further data.
@@ -150,9 +173,28 @@ impl Written<'_> {
             }
             _ => {}
         }
+        all.extend(self.changes.iter().map(|change| self.changed(change)));
         let all = all.into_iter().enumerate();
         all.map(|(place, said)| (said.0, self.event(said, place)))
             .collect()
+    }
+
+    /// The event of a task that an entry changes among others.
+    fn changed(&self, change: &Change) -> Said {
+        let mut data = Data::object();
+        data.set("task", self.task(change.task.state, &change.task.name));
+        data.set("scope", Data::string(change.scope.as_str()));
+        let (what, instant) = match &change.how {
+            How::Cancelled => ("cancelled", "cancelledAt"),
+            How::Faulted(error) => {
+                data.set("error", error_of(error));
+                ("faulted", "faultedAt")
+            }
+            How::Resumed => ("resumed", "resumedAt"),
+            How::Retried => ("retried", "retriedAt"),
+            How::Suspended => ("suspended", "suspendedAt"),
+        };
+        (Subject::Task, what, instant, data)
     }
 
     /// The place of a task in the document, or the name of a state.
@@ -244,6 +286,11 @@ impl Written<'_> {
                 data.set("task", self.task(*state, name));
                 (Subject::Task, "started", "startedAt")
             }
+            Event::StateLeft { failed: true, .. } if self.is_told => return None,
+            Event::TaskRetried { state, name } => {
+                data.set("task", self.task(*state, name));
+                (Subject::Task, "retried", "retriedAt")
+            }
             Event::StateLeft {
                 state,
                 name,
@@ -280,7 +327,7 @@ impl Written<'_> {
             Subject::Task => ("task", "workflow"),
         };
         data.set(property, Data::string(qualified));
-        if of == Subject::Task {
+        if of == Subject::Task && data.get("scope").is_none() {
             data.set("scope", Data::string(entry.scope.as_str()));
         }
         let mut definition = Data::object();
@@ -288,9 +335,9 @@ impl Written<'_> {
         definition.set("name", Data::string(name));
         definition.set("version", text(&header.version, NAME_BYTES_MAX));
         data.set("definition", definition);
-        let further = match place {
-            0 => String::new(),
-            place => format!(".{place}"),
+        let [further, in_order] = match place {
+            0 => [String::new(), String::new()],
+            place => [format!(".{place}"), format!(".{place:04}")],
         };
         let attributes = [
             ("time", at),
@@ -299,7 +346,7 @@ impl Written<'_> {
             // The CloudEvents extension for the order of events.
             (
                 "sequence",
-                Data::string(format!("{:010}{further}", self.number)),
+                Data::string(format!("{:010}{in_order}", self.number)),
             ),
         ];
         let attributes = attributes.into_iter();
@@ -345,223 +392,4 @@ fn text(text: &str, bytes_max: usize) -> Data {
 }
 
 #[cfg(test)]
-mod tests {
-    use swirl_model::ids::{DefinitionId, InstanceId, ScopeId};
-    use swirl_model::time::Timestamp;
-    use swirl_model::workflow::{Consume, EventRead, Listen, State, TaskWorkflow};
-
-    use super::*;
-
-    fn header() -> Header {
-        Header {
-            id: InstanceId::new("abc"),
-            definition: DefinitionId {
-                workflow: "order".into(),
-                version: "1.0".into(),
-            },
-            version: "1.0".to_owned(),
-            input: Data::object(),
-            started_at: Timestamp(16),
-            parent: None,
-            continued_from: None,
-            scheduled_at: None,
-            key: None,
-            instance_key: None,
-            timeout: None,
-            depth: 0,
-            hops: 0,
-            trace: Default::default(),
-            retention: Default::default(),
-        }
-    }
-
-    fn event(event: Event) -> Option<String> {
-        let entry = HistoryEntry {
-            at: Timestamp(1_000),
-            scope: ScopeId::root(),
-            event,
-            data: None,
-            data_until: None,
-        };
-        let written = Written {
-            namespace: "default",
-            header: &header(),
-            tasks: None,
-            number: 7,
-            entry: &entry,
-            following: &[],
-        };
-        let (_, event) = written.events().pop()?;
-        Some(serde_json::to_string(&event).unwrap())
-    }
-
-    #[test]
-    fn an_entry_becomes_a_cloudevent() {
-        assert_eq!(
-            event(Event::InstanceStarted { scheduled_at: None }).unwrap(),
-            concat!(
-                r#"{"specversion":"1.0","id":"abc@10-7","source":"/swirl/default","#,
-                r#""type":"io.serverlessworkflow.workflow.started.v1","datacontenttype":"application/json","#,
-                r#""sequence":"0000000007","subject":"abc","time":"1970-01-01T00:00:01.000Z","#,
-                r#""data":{"startedAt":"1970-01-01T00:00:01.000Z","name":"order-abc.default","#,
-                r#""definition":{"namespace":"default","name":"order","version":"1.0"}}}"#
-            )
-        );
-        let failed = event(Event::Ended {
-            status: EndStatus::Faulted,
-            error: Some(WorkflowError::new("FunctionError", "busy")),
-        });
-        let failed = failed.unwrap();
-        let error = r#""error":{"title":"FunctionError","name":"FunctionError","detail":"busy"}"#;
-        assert!(failed.contains(error), "{failed}");
-        assert!(failed.contains("workflow.faulted.v1"), "{failed}");
-        assert_eq!(
-            event(Event::Joined {
-                fork: 1,
-                in_state: None
-            }),
-            None
-        );
-    }
-
-    #[test]
-    fn a_long_message_is_truncated() {
-        let error = WorkflowError::new("E", "ä".repeat(MESSAGE_BYTES_MAX));
-        let event = event(Event::Ended {
-            status: EndStatus::Faulted,
-            error: Some(error),
-        });
-        assert!(event.unwrap().len() < MESSAGE_BYTES_MAX + 1_000);
-    }
-
-    #[test]
-    fn events_of_tasks_are_those_of_the_text() {
-        let workflow = Workflow {
-            states: vec![State {
-                name: "wait".into(),
-                pointer: "/do/0/wait".to_owned(),
-                kind: StateKind::Listen(Box::new(Listen {
-                    source: None,
-                    stepwise: None,
-                    to: Consume::default(),
-                    until: None,
-                    read: EventRead::Data,
-                    each: None,
-                })),
-                task: Some(Box::default()),
-                ..State::default()
-            }],
-            tasks: Some(Box::new(TaskWorkflow {
-                namespace: "shop".to_owned(),
-                name: "order".to_owned(),
-                ..TaskWorkflow::default()
-            })),
-            ..Workflow::default()
-        };
-        let mut header = header();
-        header.definition.workflow = "shop.order".into();
-        let entry = |event| HistoryEntry {
-            at: Timestamp(1_000),
-            scope: ScopeId::root(),
-            event,
-            data: None,
-            data_until: None,
-        };
-        let (state, name) = (StateId(0), Arc::<str>::from("wait"));
-        let entries = [
-            entry(Event::StateEntered {
-                state,
-                name: name.clone(),
-                purpose: swirl_model::scope::Purpose::Main,
-            }),
-            entry(Event::StateLeft {
-                state,
-                name: name.clone(),
-                failed: false,
-            }),
-            entry(Event::StateLeft {
-                state,
-                name,
-                failed: true,
-            }),
-            entry(Event::Ended {
-                status: EndStatus::Faulted,
-                error: Some(WorkflowError::new("FunctionError", "busy")),
-            }),
-            entry(Event::Ended {
-                status: EndStatus::Completed,
-                error: None,
-            }),
-        ];
-        let mut seen = Vec::new();
-        for (index, entry) in entries.iter().enumerate() {
-            let written = Written {
-                namespace: "default",
-                header: &header,
-                tasks: Some(&workflow),
-                number: 1 + index as u64,
-                entry,
-                following: &entries[index + 1..],
-            };
-            for (_, event) in written.events() {
-                let kind = event.kind.trim_start_matches("io.serverlessworkflow.");
-                let data = serde_json::to_value(&event.data).unwrap();
-                let names = [&data["name"], &data["workflow"]];
-                assert!(names.iter().any(|name| *name == "order-abc.shop"), "{data}");
-                assert_eq!(data["definition"]["namespace"], "shop");
-                let task = data["task"].as_str().unwrap_or_default();
-                let more = match (&data["error"]["detail"], &data["outputUri"]) {
-                    (serde_json::Value::String(text), _) | (_, serde_json::Value::String(text)) => {
-                        text.clone()
-                    }
-                    _ => String::new(),
-                };
-                let row = format!(
-                    "{} {kind} {task} {more}",
-                    event.id.trim_start_matches("abc@10-")
-                );
-                seen.push(row.trim_end().to_owned());
-            }
-        }
-        assert_eq!(
-            seen,
-            [
-                "1 task.created.v1 /do/0/wait",
-                "1.1 task.started.v1 /do/0/wait",
-                "1.2 workflow.correlation-started.v1",
-                "2 workflow.correlation-completed.v1",
-                "2.1 task.completed.v1 /do/0/wait",
-                "3 task.faulted.v1 /do/0/wait busy",
-                "4 workflow.faulted.v1  busy",
-                "5 workflow.completed.v1  /api/v1/instances/abc",
-            ]
-        );
-    }
-
-    #[test]
-    fn the_event_names_the_operator() {
-        let operated = |action: &str| {
-            event(Event::Operated {
-                action: action.into(),
-                by: Some("ann".to_owned()),
-                reason: Some("why".to_owned()),
-                state: None,
-                from: None,
-                to: None,
-                batch: None,
-                with: Some(InstanceId::new("parent")),
-            })
-        };
-        for (action, kind) in [
-            ("suspend", "suspended"),
-            ("resume", "resumed"),
-            ("retry", "resumed"),
-        ] {
-            let event = operated(action).unwrap();
-            assert!(event.contains(&format!("workflow.{kind}.v1")), "{event}");
-            assert!(event.contains(r#""by":"ann","reason":"why""#), "{event}");
-            assert!(event.contains(r#""with":"parent""#), "{event}");
-        }
-        assert_eq!(operated("cancel"), None, "its end is an entry of its own");
-    }
-}
+mod tests;

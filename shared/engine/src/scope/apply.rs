@@ -42,6 +42,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         | Event::StateEntered { .. }
         | Event::StateLeft { .. }
         | Event::StateSkipped { .. }
+        | Event::TaskRetried { .. }
         | Event::ActionStarted { .. }
         | Event::ActionCompleted { .. }
         | Event::ActionFailed { .. }

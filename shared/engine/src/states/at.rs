@@ -217,6 +217,14 @@ impl<'c, 'a> At<'c, 'a> {
         Ok(())
     }
 
+    /// The task begins another attempt.
+    pub fn note_retry(&mut self) {
+        self.ctx.emit(Event::TaskRetried {
+            state: self.id,
+            name: self.workflow()[self.id].name.clone(),
+        });
+    }
+
     pub fn forget_attempts(&mut self) {
         self.ctx.forget_attempts();
     }

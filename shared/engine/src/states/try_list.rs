@@ -9,7 +9,9 @@ use crate::scope::{Next, Step};
 impl Kind for Try {
     /// Begins the list, for the first time or again.
     fn begin(&self, at: &mut At<'_, '_>) -> Step {
-        if !at.has_frame() {
+        if at.has_frame() {
+            at.note_retry();
+        } else {
             at.push_frame(
                 None,
                 Some(TryRun {
