@@ -124,20 +124,12 @@ fn processes_are_replaced_one_by_one() {
     assert_eq!(report.repeated, 0, "what is under way is finished");
 }
 
-/// Scenarios on a cluster of three workers and two coordinators.
-#[test]
-fn scenarios_pass_on_a_cluster() {
+/// Runs scenarios on a cluster of three workers and two coordinators.
+fn scenarios_pass(edition: &str, folders: &[&str], passed_min: usize) {
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
-    let conformance = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/conformance/0.8");
-    let folders = [
-        "operation",
-        "callback",
-        "parallel",
-        "continueas",
-        "correlation",
-        "subflow",
-    ];
+    let conformance = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/conformance");
+    let folders = folders.iter();
     let done = Command::new(env!("CARGO_BIN_EXE_swirl"))
         .args([
             "test",
@@ -152,11 +144,30 @@ fn scenarios_pass_on_a_cluster() {
             "900",
         ])
         .args(["--nats", &nats.url(), "--redis", &redis.url()])
-        .args(folders.map(|folder| format!("{conformance}/{folder}")))
+        .args(folders.map(|folder| format!("{conformance}/{edition}/{folder}")))
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&done.stdout);
     assert!(done.status.success(), "{text}");
     let passed = text.lines().filter(|line| line.starts_with("ok")).count();
-    assert!(passed > 40, "{text}");
+    assert!(passed > passed_min, "{text}");
+}
+
+#[test]
+fn scenarios_pass_on_a_cluster() {
+    let folders = [
+        "operation",
+        "callback",
+        "parallel",
+        "continueas",
+        "correlation",
+        "subflow",
+    ];
+    scenarios_pass("0.8", &folders, 40);
+}
+
+#[test]
+fn scenarios_of_tasks_pass_on_a_cluster() {
+    let folders = ["fork", "listen", "schedule"];
+    scenarios_pass("1.0", &folders, 40);
 }

@@ -25,6 +25,7 @@ mod start;
 mod states;
 mod steer;
 mod system;
+mod tasks;
 mod views;
 
 use std::collections::BTreeSet;
@@ -174,6 +175,7 @@ async fn every_route() {
         ("hourly", steer::HOURLY),
         ("found", search::FOUND),
         ("found-late", search::FOUND_LATE),
+        ("tasks", tasks::TASKS),
     ] {
         let file = folder.path().join(format!("{name}.sw.yaml"));
         std::fs::write(file, document.replace("ADDRESS", &address)).unwrap();
@@ -186,6 +188,7 @@ async fn every_route() {
     operate::check(&dev).await;
     removed::check(&dev).await;
     batches::check(&dev).await;
+    tasks::check(&dev).await;
     migrate::check(&dev).await;
     rewind::check(&dev).await;
     called::check(&dev).await;

@@ -199,11 +199,27 @@ impl Ctx<'_> {
             None => {}
             Some(name) => self.main_state(name).map(drop)?,
         }
+        self.set_input(&data);
         self.set_data(data);
         self.take_context(context);
         match state {
             Some(name) => self.rerun(name),
             None => self.retry(None),
+        }
+    }
+
+    /// What an operator gives the current task is its `$input` too, unless its work is done.
+    fn set_input(&mut self, data: &Data) {
+        let position = self.scope.position();
+        let position = position.filter(|position| !matches!(position.work, Work::Finish { .. }));
+        let Some(mut position) = position.cloned() else {
+            return;
+        };
+        if let Some(run) = &mut position.task
+            && run.input.is_some()
+        {
+            run.input = Some(data.clone());
+            self.move_to(position);
         }
     }
 
