@@ -358,8 +358,9 @@ async fn tasks_are_retried_suspended_resumed_and_cancelled() {
     for word in ["suspend", "resume", "cancel"] {
         client.act(&id, word).await;
     }
-    let mut stream = jetstream(&cluster).await.get_stream(STREAM).await.unwrap();
+    let context = jetstream(&cluster).await;
     let found = eventually("its end", async || {
+        let mut stream = context.get_stream(STREAM).await.ok()?;
         let state = stream.info().await.unwrap().state.clone();
         let (mut found, mut ids) = (Vec::new(), BTreeSet::new());
         for sequence in state.first_sequence..=state.last_sequence {

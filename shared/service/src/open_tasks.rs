@@ -157,11 +157,12 @@ impl OpenTasks {
             Event::BranchFailed { error } => self.fault(scope, error),
             Event::Ended {
                 status: EndStatus::Faulted,
-                error,
-            } => match error {
-                Some(error) => self.fault(scope, error),
-                None => Vec::new(),
-            },
+                error: Some(error),
+            } => self.fault(scope, error),
+            Event::Ended {
+                status: EndStatus::Faulted,
+                error: None,
+            } => Vec::new(),
             Event::Ended { .. } => self.close(|_| true),
             Event::GivenUp { .. } => self.all(&How::Suspended),
             Event::Operated { action, .. } if &**action == "suspend" => self.all(&How::Suspended),

@@ -101,7 +101,7 @@ async fn on_the_command_line(dev: &Dev) {
     assert_eq!(done["output"]["key"], "typed", "{done:#}");
 
     let id = faulted(dev, "task-typed-skip").await;
-    let (code, text, told) = dev.run(&["skip", &id, r#"{"by": "hand"}"#]);
+    let (code, text, told) = dev.run(&["skip", &id, "--result", r#"{"by": "hand"}"#]);
     assert_eq!(code, Some(0), "{text}{told}");
     let done = having(dev, &id, "completed").await;
     assert_eq!(done["output"]["got"], json!({"by": "hand"}), "{done:#}");
