@@ -298,7 +298,7 @@ impl<'c, 'a> At<'c, 'a> {
             source: Some(source),
             ..ListenRun::default()
         };
-        self.push_frame(None, None);
+        self.push_frame(None, None)?;
         self.change_frame(|frame| frame.listen = Some(Box::new(run)));
         Ok(())
     }

@@ -277,7 +277,7 @@ async fn a_flood_of_one_subscription_is_no_matter_for_others() {
     let busy = Busy(Arc::clone(&flood));
     let other = Rule {
         amount: 1,
-        span: None,
+        ..Rule::default()
     };
     let [flooded, other] = [
         {
