@@ -3,6 +3,7 @@
 mod event_run;
 mod fork;
 mod frame;
+mod timer;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ use crate::{CloudEvent, Data};
 pub use event_run::*;
 pub use fork::*;
 pub use frame::*;
+pub use timer::*;
 
 /// One path of execution. The engine's `apply` is the only thing that changes one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -428,38 +430,6 @@ pub enum Exit {
     Entry(StateId, u16),
     /// Of an action's handler.
     Action(ActionId, u16),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Timer {
-    pub seq: u32,
-    pub kind: TimerKind,
-    pub due: Timestamp,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TimerKind {
-    /// `workflowExecTimeout`.
-    Workflow,
-    /// `stateExecTimeout`.
-    State,
-    /// `branchExecTimeout`.
-    Branch,
-    /// `actionExecTimeout`.
-    Action,
-    /// `eventTimeout`.
-    Event,
-    /// `consumeEventTimeout`.
-    ConsumeEvent,
-    Sleep,
-    RetryDelay,
-    /// The timeout of one entry of an event state.
-    Entry,
-    /// Between iterations.
-    Pause,
-    /// The timeout of a task, or of an attempt of its list.
-    Task,
 }
 
 impl Scope {

@@ -96,20 +96,10 @@ impl Chart {
             .as_ref()
             .and_then(|tasks| tasks.starts.as_ref());
         if let Some(starts) = starts {
-            let filters = starts.to.filters.iter();
-            let names: Vec<&str> = filters.map(|it| &*workflow[it.event].name).collect();
-            let how = if starts.to.all { " and " } else { " or " };
-            let until = match &starts.until {
-                None => String::new(),
-                Some(Until::Condition(test)) => format!(" until {}", workflow[*test].text),
-                Some(Until::Events(stops)) => {
-                    let filters = stops.filters.iter();
-                    let names: Vec<&str> = filters.map(|it| &*workflow[it.event].name).collect();
-                    let how = if stops.all { " and " } else { " or " };
-                    format!(" until {}", names.join(how))
-                }
-            };
-            captions.push(format!("starts by events: {}{until}", names.join(how)));
+            captions.push(format!(
+                "starts by events: {}",
+                words::starts(workflow, starts)
+            ));
         }
         if let Some(timeout) = &workflow.timeout {
             captions.push(format!(

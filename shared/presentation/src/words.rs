@@ -1,7 +1,8 @@
 //! Short texts for times, conditions and errors of a workflow.
 
 use swirl_model::workflow::{
-    Comparison, ErrorId, ErrorSet, ExprId, Period, Template, Test, TextPart, Workflow,
+    Comparison, Consume, ErrorId, ErrorSet, ExprId, Period, StartOn, Template, Test, TextPart,
+    Until, Workflow,
 };
 
 pub fn period(workflow: &Workflow, period: &Period) -> String {
@@ -88,4 +89,19 @@ pub fn test(workflow: &Workflow, test_: &Test) -> String {
 
 pub fn text(workflow: &Workflow, id: ExprId) -> String {
     workflow[id].text.trim().to_owned()
+}
+
+/// The events that start an instance.
+pub fn starts(workflow: &Workflow, starts: &StartOn) -> String {
+    let named = |to: &Consume| {
+        let filters = to.filters.iter();
+        let names: Vec<&str> = filters.map(|it| &*workflow[it.event].name).collect();
+        names.join(if to.all { " and " } else { " or " })
+    };
+    let until = match &starts.until {
+        None => return named(&starts.to),
+        Some(Until::Condition(test)) => workflow[*test].text.to_string(),
+        Some(Until::Events(stops)) => named(stops),
+    };
+    format!("{} until {until}", named(&starts.to))
 }

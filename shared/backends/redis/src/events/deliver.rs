@@ -8,8 +8,7 @@ use swirl_ports::matching::addressee;
 use swirl_ports::{Error, Result};
 
 use super::names::waiting_keys;
-use super::shard::{DeliveredMark, Delivery, decode, json};
-use super::spread::Spread;
+use super::shard::{DeliveredMark, Delivery, Spread, decode, json};
 use super::waiting::{Place, Wait, Waiting};
 use crate::Redis;
 use crate::delivered::Values;

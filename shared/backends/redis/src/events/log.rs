@@ -12,8 +12,7 @@ use swirl_ports::{EventLog, Ingested, KeptDropped, Listening, Result, Trigger};
 
 use super::alone::LoneStarts;
 use super::names::event_digest;
-use super::shard::{Beginning, Delivery, Retained};
-use super::spread::Spread;
+use super::shard::{Beginning, Delivery, Retained, Spread};
 use super::starts::{ClaimRelease, Starts};
 use crate::Redis;
 

@@ -8,7 +8,7 @@ use redis::{Cmd, Value};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{Outcome, buckets_of};
 use swirl_ports::{KeptGroup, Result};
@@ -418,4 +418,15 @@ impl Redis {
 /// A shard's share of a limit.
 pub(super) fn part(limit: usize) -> usize {
     limit.div_ceil(usize::from(SHARDS)).max(1)
+}
+
+/// The results of delivering an event.
+#[derive(Debug, Default)]
+pub(super) struct Spread {
+    pub woken: Vec<ScopeRef>,
+    pub consumed: Vec<InstanceId>,
+    /// Suspended instances that have no room for an offer.
+    pub full: Vec<InstanceId>,
+    /// The event is acknowledged.
+    pub acknowledged: bool,
 }

@@ -8,7 +8,7 @@ use futures::future::{join, try_join};
 use futures::stream;
 use redis::Cmd;
 use swirl_model::CloudEvent;
-use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
+use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
     Listeners, addressee, attributes_of, buckets_of, buckets_with, is_valued,
@@ -19,19 +19,8 @@ use super::deliver::{Delivered, Recipient};
 use super::early::PAGE;
 use super::index::AT_ONCE;
 use super::names::{BucketKeys, digest};
-use super::shard::{Delivery, Retained};
+use super::shard::{Delivery, Retained, Spread};
 use crate::Redis;
-
-/// The results of delivering an event.
-#[derive(Debug, Default)]
-pub(super) struct Spread {
-    pub woken: Vec<ScopeRef>,
-    pub consumed: Vec<InstanceId>,
-    /// Suspended instances that have no room for an offer.
-    pub full: Vec<InstanceId>,
-    /// The event is acknowledged.
-    pub acknowledged: bool,
-}
 
 /// A wait in a bucket.
 type Member = (String, String);

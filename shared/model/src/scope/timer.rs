@@ -1,0 +1,37 @@
+//! The timers of a scope.
+
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Timer {
+    pub seq: u32,
+    pub kind: TimerKind,
+    pub due: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimerKind {
+    /// `workflowExecTimeout`.
+    Workflow,
+    /// `stateExecTimeout`.
+    State,
+    /// `branchExecTimeout`.
+    Branch,
+    /// `actionExecTimeout`.
+    Action,
+    /// `eventTimeout`.
+    Event,
+    /// `consumeEventTimeout`.
+    ConsumeEvent,
+    Sleep,
+    RetryDelay,
+    /// The timeout of one entry of an event state.
+    Entry,
+    /// Between iterations.
+    Pause,
+    /// The timeout of a task, or of an attempt of its list.
+    Task,
+}
