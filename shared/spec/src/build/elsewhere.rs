@@ -173,7 +173,8 @@ mod tests {
         let text = "id: t\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n\
             - {name: A, type: delay, timeDelay: PT1S, transition: B}\n\
             - {name: B, type: switch, eventTimeout: PT1S, dataConditions: [{condition: .x, end: true}], default: {end: true}}\n\
-            - {name: C, type: parallel, completionType: xor, branches: [{name: b, workflowId: w}], end: {kind: default}}\n";
+            - {name: C, type: parallel, completionType: xor, branches: [{name: b, workflowId: w}], end: {kind: default}}\n\
+            - {name: D, type: sleep, duration: PT1S, end: true}\n";
         let reading = crate::reader::read(
             text.as_bytes(),
             &crate::resource::MapResources::default(),

@@ -74,8 +74,8 @@ impl Shapes {
         let error = self.one(&[
             json!("known"),
             json!({"type": format!("{own}authorization"), "status": 403, "title": "No ${ .n }"}),
-            json!({"type": "https://example.org/tea", "status": format!("${{ 400 + ({number} % 10) }}"),
-                "detail": "pot ${ .order }"}),
+            json!({"type": "https://example.org/tea", "status": 418,
+                "detail": format!("pot ${{ .order }}, ${{ {number} }}")}),
             json!({"type": "https://example.org/far", "status": 500, "title": "Far", "instance": "/do/far"}),
         ]);
         json!({"raise": {"error": error}})
