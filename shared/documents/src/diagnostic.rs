@@ -87,6 +87,15 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
+    /// Whether a user sees the same. What completion makes of it doesn't count.
+    fn reads_as(&self, other: &Diagnostic) -> bool {
+        self.pointer == other.pointer
+            && self.code == other.code
+            && self.message == other.message
+            && self.hint == other.hint
+            && self.part == other.part
+    }
+
     pub fn new(
         severity: Severity,
         code: Code,
@@ -244,13 +253,13 @@ impl Diagnostics {
         self.list.iter()
     }
 
-    /// Whether the same finding is there.
+    /// Whether a finding that reads the same is there.
     pub fn contains(&self, finding: &Diagnostic) -> bool {
         let place = |one: &Diagnostic| (one.line, one.column);
         let first = self.list.partition_point(|one| place(one) < place(finding));
         let from = self.list[first..].iter();
         from.take_while(|one| place(one) == place(finding))
-            .any(|one| one == finding)
+            .any(|one| one.reads_as(finding))
     }
 
     pub fn as_slice(&self) -> &[Diagnostic] {
