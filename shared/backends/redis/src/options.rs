@@ -117,7 +117,7 @@ impl Default for Options {
             history_max: 100_000,
             inbox_max: 10_000,
             instance_bytes: 64 << 20,
-            record_max: 16 * 1024 * 1024,
+            record_max: 20 << 20,
             retain_ms: DAY_MS,
             retain_max: 100_000,
             retain_bytes: KeptBytes::default(),
