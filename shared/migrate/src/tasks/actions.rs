@@ -2,7 +2,8 @@
 
 use swirl_model::Data;
 use swirl_model::workflow::{
-    Action, ActionHandler, ActionId, ActionKind, ListId, OnParentEnd, Subflow, Then,
+    Action, ActionHandler, ActionId, ActionKind, ExprId, ListId, OnParentEnd, RetryErrors, Subflow,
+    Then,
 };
 
 use super::jq_text::{grouped, one, piped, uses_variable};
@@ -93,10 +94,24 @@ impl Writer<'_> {
             task.set("export", object([("as", context)]));
         }
         self.timeout(&mut task, action.timeout, data);
+        let detached = action.kind.is_detached();
+        let mut outer = action.condition;
+        // The error of the condition is retried, too.
+        if let Some(condition) = outer
+            && !detached
+            && is_retried_for_all(action)
+        {
+            let sleeps = action.sleep_before.is_some() || action.sleep_after.is_some();
+            self.cannot_if(
+                sleeps,
+                "an action that sleeps retries the error of its condition",
+            );
+            task = self.only_if(condition, data, task);
+            outer = None;
+        }
         let mut task = self.with_retry(action, &name, task);
         task = self.with_handlers(action, &name, task, data);
         let mut tasks = Vec::new();
-        let detached = action.kind.is_detached();
         if let Some(period) = action.sleep_before.filter(|_| !detached) {
             let wait = self.period(period, data);
             tasks.push(("sleep-before".to_owned(), object([("wait", wait)])));
@@ -107,18 +122,21 @@ impl Writer<'_> {
             let wait = self.period(period, data);
             tasks.push(("sleep-after".to_owned(), object([("wait", wait)])));
         }
-        let Some(condition) = action.condition else {
+        let Some(condition) = outer else {
             return tasks;
         };
-        let condition = self.expr(condition, data);
-        let mut task = match tasks.len() {
+        let task = match tasks.len() {
             1 if alone => tasks.remove(0).1,
             _ => do_list(tasks),
         };
-        let mut first = object([("if", marked(&condition))]);
-        append(&mut first, &task);
-        std::mem::swap(&mut first, &mut task);
-        vec![(name, task)]
+        vec![(name, self.only_if(condition, data, task))]
+    }
+
+    fn only_if(&mut self, condition: ExprId, data: &str, task: Data) -> Data {
+        let condition = self.expr(condition, data);
+        let mut whole = object([("if", marked(&condition))]);
+        append(&mut whole, &task);
+        whole
     }
 
     /// `output.as` of an action's task: what becomes of the result.
@@ -348,4 +366,12 @@ pub(super) fn fork(branches: Tasks, merges: String, compete: bool) -> Data {
         merges => with_definitions(format!(". as $branches | $input | {merges}")),
     };
     object([("fork", fork), ("output", object([("as", marked(&text))]))])
+}
+
+/// Whether an action is retried for other errors than those that it names.
+fn is_retried_for_all(action: &Action) -> bool {
+    action.retry.as_ref().is_some_and(|rule| {
+        let all = matches!(rule.errors, RetryErrors::All | RetryErrors::Except(_));
+        all && rule.policy.retries_max != Some(0)
+    })
 }

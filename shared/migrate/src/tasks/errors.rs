@@ -250,13 +250,7 @@ impl Writer<'_> {
         };
         let status = match status.as_str().and_then(|text| text.parse::<u16>().ok()) {
             Some(number) => Data::int(number.into()),
-            None => {
-                self.cannot_if(
-                    status.as_str().is_some(),
-                    "the status of a thrown error is an expression",
-                );
-                status
-            }
+            None => status,
         };
         error.set("status", status);
         match (&throw.title, &throw.name) {

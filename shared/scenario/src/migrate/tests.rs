@@ -16,7 +16,7 @@ const FOLDERS: [(&str, usize); 10] = [
     ("tests/conformance/0.1", 29),
     ("tests/conformance/0.1-release", 22),
     ("tests/conformance/tasks", 27),
-    ("tests/conformance/0.5", 61),
+    ("tests/conformance/0.5", 60),
     ("tests/conformance/0.6", 28),
     ("tests/conformance/0.7", 41),
     ("tests/conformance/0.8", 579),

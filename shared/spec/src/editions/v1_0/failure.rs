@@ -143,9 +143,9 @@ impl Reader<'_, '_> {
         }
         let kind = obj.get("type");
         let kind = kind.and_then(|node| self.uri(node, "'type'", false));
-        let status = obj.get("status").and_then(|node| {
-            self.status(node)?;
-            Some(Template::Literal(node.to_data()))
+        let status = obj.get("status").and_then(|node| match node.as_str() {
+            Some(text) if text.contains("${") => self.value(node, DEFINITION, false),
+            _ => self.status(node).map(|_| Template::Literal(node.to_data())),
         });
         let mut text = |name: &str| {
             let node = obj.get(name)?;
