@@ -168,6 +168,7 @@ fn scenarios_pass_on_a_cluster() {
 
 #[test]
 fn scenarios_of_tasks_pass_on_a_cluster() {
-    let folders = ["fork", "listen", "schedule"];
+    // Those without exact times: a cluster has a clock for each process.
+    let folders = ["data", "flow", "for", "functions", "run", "switch", "try"];
     scenarios_pass("1.0", &folders, 40);
 }

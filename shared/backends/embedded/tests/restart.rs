@@ -23,6 +23,8 @@ struct Restarting {
     folder: PathBuf,
     store: Mutex<Option<Arc<Embedded>>>,
     held: AtomicUsize,
+    /// The store that an instance was read from for its migration.
+    read: Mutex<Option<Arc<Embedded>>>,
 }
 
 impl Restarting {
@@ -166,11 +168,17 @@ impl ExecutionStore for Restarting {
     }
 
     async fn whole(&self, id: &InstanceId) -> Result<Option<Whole>> {
-        self.get().whole(id).await
+        let store = self.get();
+        let whole = store.whole(id).await?;
+        // The write that rests on this read must find the same store.
+        *self.read.lock().unwrap() = Some(store);
+        Ok(whole)
     }
 
     async fn migrate(&self, id: &InstanceId, migration: Migration) -> Result<Migrated> {
-        self.get().migrate(id, migration).await
+        let store = self.read.lock().unwrap().take();
+        let store = store.unwrap_or_else(|| self.get());
+        store.migrate(id, migration).await
     }
 
     async fn suspend(
@@ -378,6 +386,7 @@ fn open() -> Backend {
         folder: folder.path().to_owned(),
         store: Mutex::new(None),
         held: AtomicUsize::new(0),
+        read: Mutex::new(None),
     });
     Backend::of(store, folder)
 }
