@@ -17,7 +17,7 @@ use swirl_spec::{Options, Reading, read_node};
 
 /// Each document lacks a property that is required because of a word or another property, or has two that exclude each
 /// other.
-const INCOMPLETE: [(Edition, &str); 13] = [
+const INCOMPLETE: [(Edition, &str); 14] = [
     (
         Edition::V0_1,
         "{id: w, name: w, states: [{name: A, type: DELAY, time-delay: PT1S, end: true}]}",
@@ -65,6 +65,10 @@ const INCOMPLETE: [(Edition, &str); 13] = [
     (
         Edition::V0_5,
         "{id: w, name: w, version: 1.0.0, schemaVersion: '0.5', events: [{name: e, source: /s, type: t}], states: [{name: A, type: switch, start: {kind: default}, dataConditions: [{condition: '{{ $.a }}', transition: B}], eventConditions: [{eventRef: e, transition: B}], default: {transition: B}}, {name: B, type: inject, data: {a: 1}, end: {kind: default}}]}",
+    ),
+    (
+        Edition::V0_6,
+        "{id: w, name: w, version: 1.0.0, specVersion: '0.6', start: A, states: [{name: A, type: parallel, completionType: n_of_m, branches: [{name: b, actions: []}], end: true}]}",
     ),
     (
         Edition::V0_8,

@@ -94,13 +94,16 @@ impl<'r> Explorer<'r> {
 
     fn object(&mut self, place: &Place) -> Object {
         let base = self.compared(place, &json!({}));
-        if base.as_ref().is_some_and(|base| self.is_torn(place, base)) {
-            return Object::Free;
-        }
         for (property, words) in self.words(place, base.as_ref()) {
             if let Some(variants) = self.variants(place, &property, &words) {
-                return Object::Known(self.varied(place, base, &property, variants));
+                let missing = self.reader.try_value(place, json!({})).missing(place);
+                let is_required = missing.iter().any(|set| *set == [property.as_str()]);
+                let absent = base.filter(|_| !is_required);
+                return Object::Known(self.varied(place, absent, &property, variants));
             }
+        }
+        if base.as_ref().is_some_and(|base| self.is_torn(place, base)) {
+            return Object::Free;
         }
         match base {
             None => Object::Free,
@@ -186,7 +189,7 @@ impl<'r> Explorer<'r> {
     fn varied(
         &mut self,
         place: &Place,
-        base: Option<Compared>,
+        absent: Option<Compared>,
         property: &str,
         variants: Vec<(String, Compared)>,
     ) -> usize {
@@ -209,9 +212,9 @@ impl<'r> Explorer<'r> {
             let of_word = self.known(place, compared, &beside, &word);
             all.push((word, of_word));
         }
-        if let Some(base) = base {
+        if let Some(absent) = absent {
             // The variant without the property.
-            let absent = self.known(place, base, &json!({}), "");
+            let absent = self.known(place, absent, &json!({}), "");
             all.push((String::new(), absent));
         }
         self.objects[index].sample = self.objects[all[0].1].sample.clone();
