@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use swirl_simulation::generate::{Case, generate};
-use swirl_simulation::{Mode, Totals, check_mode, tasks};
+use swirl_simulation::{Mode, Totals, check_mode, plans, tasks};
 
 /// Runs random workflows undisturbed and with faults. The outcomes must be the same.
 #[derive(Parser)]
@@ -95,9 +95,13 @@ fn main() -> Result<()> {
         for mode in Mode::of_seed(seed, args.mode) {
             let size = args.size.of(seed);
             let case = args.edition.generate(seed, size);
+            let undecided = totals.undecided;
             if !check(&case, mode, &mut totals).is_empty() {
                 failed += 1;
                 report(seed, size, mode, &args);
+            }
+            if args.seeds == 1 && totals.undecided > undecided {
+                explain(&case, mode)?;
             }
         }
         if std::io::stdout().is_terminal() && shown.elapsed() > Duration::from_millis(200) {
@@ -119,6 +123,25 @@ fn check(case: &Case, mode: Mode, totals: &mut Totals) -> Vec<String> {
     }
 }
 
+/// Shows a case that wasn't run, and why.
+fn explain(case: &Case, mode: Mode) -> Result<()> {
+    let margin = match mode {
+        Mode::Moment => tasks::MOMENT_MARGIN_MS,
+        Mode::Cluster | Mode::Durable | Mode::Rollback => tasks::CLUSTER_MARGIN_MS,
+    };
+    let why = plans::undecided(case, margin)?.unwrap_or_default();
+    println!("{mode:?} is undecided: {why}");
+    show(case);
+    Ok(())
+}
+
+fn show(case: &Case) {
+    for text in [&case.main, &case.sub].into_iter().chain(&case.older) {
+        println!("{text}---");
+    }
+    println!("events: {:?}", case.events);
+}
+
 /// Looks for the smallest failing case, because it is the easiest to read.
 fn report(seed: u64, size: usize, mode: Mode, args: &Args) {
     let mut totals = Totals::default();
@@ -130,10 +153,7 @@ fn report(seed: u64, size: usize, mode: Mode, args: &Args) {
             case.size,
             found.join("\n")
         );
-        for text in [&case.main, &case.sub].into_iter().chain(&case.older) {
-            println!("{text}---");
-        }
-        println!("events: {:?}", case.events);
+        show(&case);
     }
     let name = |value: &str| value.to_lowercase();
     println!(
