@@ -128,15 +128,33 @@ impl Names {
             let is_derived = child_id(&parent.real, scope, call) == header.id.as_str();
             return is_derived.then(|| InstanceId::new(child_id(&parent.named, scope, call)));
         }
-        let started_by =
-            |event: &CloudEvent| derive(&["event", &header.definition.workflow, &event.key()]);
-        let event = published
-            .iter()
-            .find(|event| started_by(event) == header.id.as_str())?;
-        let named = CloudEvent {
-            id: self.names.get(&event.id)?.clone(),
-            ..event.clone()
+        let started_by = |events: &[&CloudEvent]| {
+            let keys: Vec<String> = events.iter().map(|event| event.key()).collect();
+            let mut parts = vec!["event", &*header.definition.workflow];
+            parts.extend(keys.iter().map(String::as_str));
+            derive(&parts)
         };
+        let is_by = |events: &[&CloudEvent]| started_by(events) == header.id.as_str();
+        // By one event, or by a list of two.
+        let one = published.iter().find(|event| is_by(&[event]));
+        let events = match one {
+            Some(event) => vec![event],
+            None => {
+                let mut pairs = published
+                    .iter()
+                    .flat_map(|first| published.iter().map(move |second| [first, second]));
+                pairs.find(|pair| is_by(pair))?.to_vec()
+            }
+        };
+        let named = events.into_iter().map(|event| {
+            let id = self.names.get(&event.id)?.clone();
+            Some(CloudEvent {
+                id,
+                ..event.clone()
+            })
+        });
+        let named: Vec<CloudEvent> = named.collect::<Option<_>>()?;
+        let named: Vec<&CloudEvent> = named.iter().collect();
         Some(InstanceId::new(started_by(&named)))
     }
 
