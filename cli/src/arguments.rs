@@ -20,6 +20,13 @@ pub struct Reason {
 }
 
 impl Reason {
+    /// The reason as the query of a request.
+    pub fn asked(&self) -> swirl_api::Reason {
+        swirl_api::Reason {
+            reason: self.reason.clone(),
+        }
+    }
+
     /// The reason as a part of a request's query.
     pub fn query(&self) -> Vec<(&str, &str)> {
         let given = self.reason.as_deref();

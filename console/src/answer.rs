@@ -56,8 +56,8 @@ impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Failure {
         Failure {
             status: refusal.status,
-            detail: refusal.detail,
-            code: refusal.code,
+            detail: refusal.problem.detail,
+            code: refusal.problem.code,
         }
     }
 }

@@ -7,7 +7,10 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use swirl_api::{Call, Client, Page, Problem, Reply};
 use tower::ServiceExt;
 use url::form_urlencoded::Serializer;
 
@@ -55,14 +58,12 @@ pub struct Follows(pub Arc<str>);
 #[derive(Debug)]
 pub struct Refusal {
     pub status: StatusCode,
-    pub code: String,
-    pub detail: String,
-    pub body: Value,
+    pub problem: Problem,
 }
 
 impl Asking {
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
-        let bytes = self.ask(Method::GET, path, query, &[], "").await?;
+        let bytes = self.checked(Method::GET, path, query, &[], "").await?;
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
@@ -93,7 +94,7 @@ impl Asking {
 
     /// An answer that isn't JSON.
     pub async fn text(&self, path: &[&str], query: &[(&str, &str)]) -> Result<String, Refusal> {
-        let bytes = self.ask(Method::GET, path, query, &[], "").await?;
+        let bytes = self.checked(Method::GET, path, query, &[], "").await?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
 
@@ -104,16 +105,18 @@ impl Asking {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Result<Value, Refusal> {
-        let bytes = self.ask(Method::POST, path, query, headers, body).await?;
+        let bytes = self
+            .checked(Method::POST, path, query, headers, body)
+            .await?;
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
     pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
-        let bytes = self.ask(Method::DELETE, path, query, &[], "").await?;
+        let bytes = self.checked(Method::DELETE, path, query, &[], "").await?;
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    async fn ask(
+    async fn checked(
         &self,
         method: Method,
         path: &[&str],
@@ -121,15 +124,33 @@ impl Asking {
         headers: &[(&str, &str)],
         body: &str,
     ) -> Result<Vec<u8>, Refusal> {
+        let (status, bytes) = self
+            .raw(method, path, query, headers, body.to_owned())
+            .await?;
+        // Outside the API, 503 is an answer, too: the server isn't ready.
+        let is_root = path.first().is_some_and(|one| one.starts_with('/'));
+        if status.is_success() || is_root && status == StatusCode::SERVICE_UNAVAILABLE {
+            return Ok(bytes);
+        }
+        let problem: Problem = serde_json::from_slice(&bytes).unwrap_or_default();
+        Err(Refusal { status, problem })
+    }
+
+    async fn raw(
+        &self,
+        method: Method,
+        path: &[impl AsRef<str>],
+        query: &[(impl AsRef<str>, impl AsRef<str>)],
+        headers: &[(&str, impl AsRef<str>)],
+        body: impl Into<Body>,
+    ) -> Result<(StatusCode, Vec<u8>), Refusal> {
         let mut uri = match path {
             // A path outside the API.
-            [one] if one.starts_with('/') => (*one).to_owned(),
+            [one] if one.as_ref().starts_with('/') => one.as_ref().to_owned(),
             path => path.iter().fold("/api/v1".to_owned(), |uri, part| {
-                format!("{uri}/{}", segment(part))
+                format!("{uri}/{}", segment(part.as_ref()))
             }),
         };
-        // There, 503 is an answer, too: the server isn't ready.
-        let is_root = path.first().is_some_and(|one| one.starts_with('/'));
         if !query.is_empty() {
             let query = Serializer::new(String::new()).extend_pairs(query).finish();
             uri = format!("{uri}?{query}");
@@ -139,15 +160,11 @@ impl Asking {
             request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
         }
         for (name, value) in headers {
-            request = request.header(*name, *value);
+            request = request.header(*name, value.as_ref());
         }
-        let broken = |detail: String| Refusal {
-            status: StatusCode::BAD_REQUEST,
-            code: "invalid-request".to_owned(),
-            detail,
-            body: Value::Null,
-        };
-        let request = request.body(Body::from(body.to_owned()));
+        let broken =
+            |detail: String| Refusal::new(StatusCode::BAD_REQUEST, "invalid-request", detail);
+        let request = request.body(body.into());
         let mut request = request.map_err(|error| broken(error.to_string()))?;
         if let Some(from) = self.from {
             request.extensions_mut().insert(from);
@@ -159,16 +176,76 @@ impl Asking {
         let status = response.status();
         let bytes = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
         let bytes = bytes.map_err(|error| broken(error.to_string()))?;
-        if status.is_success() || is_root && status == StatusCode::SERVICE_UNAVAILABLE {
-            return Ok(bytes.to_vec());
-        }
-        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
-        Err(Refusal {
-            status,
-            code: text("code"),
-            detail: text("detail"),
+        Ok((status, bytes.to_vec()))
+    }
+
+    /// Asks as the visitor. A refusal is an error here, since the page shows it.
+    pub async fn ask<Q, B, A>(&self, call: Call<Q, B, A>) -> Result<A, Refusal>
+    where
+        Q: Serialize + Send + Sync,
+        A: DeserializeOwned,
+    {
+        let answer = Client::ask(self, call).await?;
+        answer.map_err(Refusal::from)
+    }
+
+    /// As [`Asking::ask`], for a listing with its pages.
+    pub async fn ask_pages<B, A>(&self, call: Call<A::Query, B, A>) -> Result<A, Refusal>
+    where
+        A: Page + DeserializeOwned + Send,
+        A::Query: Serialize + Send + Sync,
+    {
+        let answer = Client::ask_pages(self, call, PAGES_MAX).await?;
+        answer.map_err(Refusal::from)
+    }
+}
+
+impl Client for Asking {
+    type Error = Refusal;
+
+    async fn send(&self, request: swirl_api::Request) -> Result<Reply, Refusal> {
+        let method = match request.method {
+            swirl_api::Method::Delete => Method::DELETE,
+            swirl_api::Method::Get => Method::GET,
+            swirl_api::Method::Post => Method::POST,
+        };
+        let swirl_api::Request {
+            path,
+            query,
+            headers,
+            body,
+            ..
+        } = request;
+        let (status, body) = self.raw(method, &path, &query, &headers, body).await?;
+        Ok(Reply {
+            status: status.as_u16(),
             body,
         })
+    }
+
+    fn unreadable(_: u16, error: &serde_json::Error) -> Refusal {
+        let detail = format!("the answer of the API is not what its contract says: {error}");
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", detail)
+    }
+}
+
+impl Refusal {
+    fn new(status: StatusCode, code: &str, detail: String) -> Refusal {
+        Refusal::from(Problem {
+            status: status.as_u16(),
+            code: code.to_owned(),
+            detail,
+            ..Problem::default()
+        })
+    }
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Refusal {
+        let status = StatusCode::from_u16(problem.status);
+        Refusal {
+            status: status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR),
+            problem,
+        }
     }
 }

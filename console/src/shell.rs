@@ -1,8 +1,7 @@
 //! The frame around each page: navigation, the visitor's name, permissions.
 
-use serde_json::Value;
+use swirl_api::overview::ME;
 
-use crate::answer::{list, text};
 use crate::asking::{Refusal, segment};
 use crate::visitor::Visitor;
 
@@ -32,23 +31,19 @@ impl Shell {
         at: &'static str,
         title: impl Into<String>,
     ) -> Result<Shell, Refusal> {
-        let me = visitor.asking.get(&["me"], &[]).await?;
-        let open = me["open"] == true;
-        let roles: Vec<&str> = list(&me, "roles")
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
-        let may = |role: &str| open || roles.iter().any(|one| *one == role || *one == "admin");
+        let me = visitor.asking.ask(ME.ask()).await?;
+        let is = |role: &str| me.roles.iter().any(|one| one == role);
+        let may = |role: &str| me.open || is(role) || is("admin");
         Ok(Shell {
             title: title.into(),
             at,
             csrf: visitor.csrf.clone(),
-            namespace: text(&me, "namespace"),
-            version: text(&me, "version"),
-            name: text(&me, "name"),
-            roles: roles.join(", "),
+            roles: me.roles.join(", "),
             may_operate: may("operator"),
             may_deploy: may("deployer"),
+            namespace: me.namespace,
+            version: me.version,
+            name: me.name.unwrap_or_default(),
             done: "",
             live: false,
             hints: String::new(),

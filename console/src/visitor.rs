@@ -7,6 +7,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use futures::StreamExt;
+use swirl_api::Reason;
+use swirl_api::overview::ME;
 use swirl_serve::BodyError;
 use url::form_urlencoded;
 
@@ -179,6 +181,13 @@ impl Form {
         given.map(|reason| ("reason", reason)).into_iter().collect()
     }
 
+    /// As [`Form::reason`], for a request with types.
+    pub fn reason_query(&self) -> Reason {
+        Reason {
+            reason: self.given("reason").map(str::to_owned),
+        }
+    }
+
     /// The value, if something was filled in.
     pub fn given(&self, name: &str) -> Option<&str> {
         Some(self.get(name).trim()).filter(|value| !value.is_empty())
@@ -205,7 +214,7 @@ impl FromRequest<Console> for Form {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, console).await?;
         if parts.extensions.get::<ForStrangers>().is_none() {
-            visitor.asking.get(&["me"], &[]).await?;
+            visitor.asking.ask(ME.ask()).await?;
         }
         let limit = parts.extensions.get::<FormLimit>();
         let limit = limit.map_or(FORM_BYTES_MAX, |limit| limit.0);

@@ -1,6 +1,7 @@
 //! The API's answers in plain words.
 
 use serde_json::Value;
+use swirl_api::Status;
 
 use crate::answer::{list, text};
 
@@ -18,15 +19,20 @@ const fn pill(class: &'static str, sign: &'static str, word: &'static str) -> Pi
 
 /// The status of an instance or of a line of a listing.
 pub fn status(row: &Value) -> Pill {
-    match row["status"].as_str().unwrap_or_default() {
-        "running" if row["suspended"] == true => pill("suspended", "‖", "suspended"),
-        "running" if row["waiting"] == true => pill("waiting", "◷", "waiting"),
-        "running" => pill("running", "▶", "running"),
-        "completed" => pill("completed", "✓", "completed"),
-        "faulted" => pill("faulted", "✕", "faulted"),
-        "cancelled" => pill("cancelled", "⊘", "cancelled"),
-        "terminated" => pill("terminated", "■", "terminated"),
-        _ => pill("", "?", "unknown"),
+    let status = Status::from(row["status"].as_str().unwrap_or_default());
+    pill_of(&status, row["suspended"] == true, row["waiting"] == true)
+}
+
+pub fn pill_of(status: &Status, suspended: bool, waiting: bool) -> Pill {
+    match status {
+        Status::Running if suspended => pill("suspended", "‖", "suspended"),
+        Status::Running if waiting => pill("waiting", "◷", "waiting"),
+        Status::Running => pill("running", "▶", "running"),
+        Status::Completed => pill("completed", "✓", "completed"),
+        Status::Faulted => pill("faulted", "✕", "faulted"),
+        Status::Cancelled => pill("cancelled", "⊘", "cancelled"),
+        Status::Terminated => pill("terminated", "■", "terminated"),
+        Status::Other(_) => pill("", "?", "unknown"),
     }
 }
 

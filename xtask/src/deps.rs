@@ -42,8 +42,9 @@ const BACKEND_USES: [&str; 3] = ["swirl-instance", "swirl-model", "swirl-ports"]
 const TESTS: &str = "tests/";
 
 /// One line per crate, in alphabetical order.
-const ROWS: [Row; 33] = [
+const ROWS: [Row; 34] = [
     row("swirl-access", &["swirl-model"]),
+    row("swirl-api", &["swirl-access", "swirl-model"]),
     row(
         "swirl-authoring",
         &[
@@ -74,6 +75,7 @@ const ROWS: [Row; 33] = [
     top(
         "swirl-cli",
         &[
+            "swirl-api",
             "swirl-authoring",
             "swirl-cluster",
             "swirl-config",
@@ -126,13 +128,19 @@ const ROWS: [Row; 33] = [
     ),
     row(
         "swirl-console",
-        &["swirl-model", "swirl-presentation", "swirl-serve"],
+        &[
+            "swirl-api",
+            "swirl-model",
+            "swirl-presentation",
+            "swirl-serve",
+        ],
     ),
     row("swirl-content", &[]),
     top(
         "swirl-coordinator",
         &[
             "swirl-access",
+            "swirl-api",
             "swirl-cluster",
             "swirl-config",
             "swirl-console",

@@ -6,9 +6,12 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use swirl_api::{Call, Page, Problem, Reply};
 use swirl_cluster::tls::{self, root_cause};
-use swirl_presentation::timeline::shown;
+use swirl_presentation::timeline::clean;
 
 use super::findings;
 use super::servers::{Failure, Repeat, Servers};
@@ -38,6 +41,9 @@ pub struct Answer {
     pub status: u16,
     pub body: Value,
 }
+
+/// An answer whose contract is known.
+pub struct Answered<A>(pub swirl_api::Answer<A>);
 
 /// A failed attempt: it has no usable answer.
 struct Failed {
@@ -115,7 +121,7 @@ impl Client {
     /// # Errors
     /// No server answers, or the answer is not JSON. A refusal is not an error.
     pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.ask(&RepeatableRequest {
+        self.ask_repeatedly(&RepeatableRequest {
             method: Method::GET,
             path,
             query,
@@ -124,6 +130,31 @@ impl Client {
             repeat: Repeat::Safe,
         })
         .await
+    }
+
+    /// Sends a request whose contract is known.
+    ///
+    /// # Errors
+    /// As for [`Client::get`].
+    pub async fn ask<Q, B, A>(&self, call: Call<Q, B, A>) -> anyhow::Result<Answered<A>>
+    where
+        Q: Serialize + Send + Sync,
+        A: DeserializeOwned,
+    {
+        swirl_api::Client::ask(self, call).await.map(Answered)
+    }
+
+    /// As [`Client::ask`], for all pages of a listing as one answer.
+    ///
+    /// # Errors
+    /// As for [`Client::get`].
+    pub async fn ask_pages<B, A>(&self, call: Call<A::Query, B, A>) -> anyhow::Result<Answered<A>>
+    where
+        A: Page + DeserializeOwned + Send,
+        A::Query: Serialize + Send + Sync,
+    {
+        let all = swirl_api::Client::ask_pages(self, call, usize::MAX);
+        all.await.map(Answered)
     }
 
     /// All pages of a listing as one answer, with the rows in the member `rows`.
@@ -161,7 +192,7 @@ impl Client {
     /// # Errors
     /// As [`Client::get`].
     pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.ask(&RepeatableRequest {
+        self.ask_repeatedly(&RepeatableRequest {
             method: Method::DELETE,
             path,
             query,
@@ -184,7 +215,7 @@ impl Client {
         body: Vec<u8>,
         repeat: Repeat,
     ) -> anyhow::Result<Answer> {
-        self.ask(&RepeatableRequest {
+        self.ask_repeatedly(&RepeatableRequest {
             method: Method::POST,
             path,
             query,
@@ -236,7 +267,7 @@ impl Client {
     }
 
     /// Sends the request until one of the servers answers, as long as a repetition is safe.
-    async fn ask(&self, asked: &RepeatableRequest<'_>) -> anyhow::Result<Answer> {
+    async fn ask_repeatedly(&self, asked: &RepeatableRequest<'_>) -> anyhow::Result<Answer> {
         let mut attempts = self.servers.attempts(asked.repeat);
         loop {
             let Failed { failure, result } = match self.attempt(attempts.server(), asked).await {
@@ -292,6 +323,44 @@ impl Client {
             (_, Ok(answer)) => Ok(answer),
             (_, Err(error)) => Err(given_up(error)),
         }
+    }
+}
+
+impl swirl_api::Client for Client {
+    type Error = anyhow::Error;
+
+    async fn send(&self, request: swirl_api::Request) -> anyhow::Result<Reply> {
+        let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
+        let query = request.query.iter();
+        let query: Vec<(&str, &str)> = query.map(|(name, value)| (&**name, &**value)).collect();
+        let headers = request.headers.iter();
+        let headers: Vec<(&str, &str)> = headers.map(|(name, value)| (*name, &**value)).collect();
+        let asked = RepeatableRequest {
+            method: match request.method {
+                swirl_api::Method::Delete => Method::DELETE,
+                swirl_api::Method::Get => Method::GET,
+                swirl_api::Method::Post => Method::POST,
+            },
+            path: &path,
+            query: &query,
+            headers: &headers,
+            body: request.body,
+            repeat: match request.repeatable {
+                true => Repeat::Safe,
+                false => Repeat::Never,
+            },
+        };
+        let answer = self.ask_repeatedly(&asked).await?;
+        Ok(Reply {
+            status: answer.status,
+            body: serde_json::to_vec(&answer.body)?,
+        })
+    }
+
+    fn unreadable(status: u16, error: &serde_json::Error) -> anyhow::Error {
+        anyhow!(
+            "the server's answer ({status}) isn't one that this version of swirl knows: {error}"
+        )
     }
 }
 
@@ -357,19 +426,7 @@ impl Answer {
 
     /// The reason for the server's refusal, with a remedy if one is known.
     pub fn refusal(&self) -> String {
-        let (detail, code) = (shown(&self.body["detail"]), shown(&self.body["code"]));
-        let hint = match code.as_str() {
-            "unauthenticated" => {
-                "\n  = hint: give a token with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; \
-                 who runs the server makes one with 'swirl token create'"
-            }
-            "forbidden" => {
-                "\n  = hint: use another token, or ask the operator of the server for the role"
-            }
-            "unknown-namespace" => "\n  = hint: see --namespace and SWIRL_NAMESPACE",
-            _ => "",
-        };
-        format!("error[{code}]: {detail}{hint}")
+        refusal(&Problem::deserialize(&self.body).unwrap_or_default())
     }
 
     /// Writes a page of a listing like `show`. In JSON the page itself says how the listing continues; otherwise `more`
@@ -416,6 +473,70 @@ impl Answer {
         }
         Ok(1)
     }
+}
+
+impl<A: Serialize> Answered<A> {
+    /// Writes the answer as JSON, or as text with `text`. The exit code of a refusal is 1.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn show(&self, terminal: &Terminal, text: impl FnOnce(&A) -> String) -> anyhow::Result<u8> {
+        match &self.0 {
+            Ok(answer) if terminal.output == Output::Json => {
+                terminal.result(&format!("{}\n", serde_json::to_string_pretty(answer)?))?;
+            }
+            Ok(answer) => terminal.result(&text(answer))?,
+            Err(problem) => {
+                if terminal.output == Output::Json {
+                    terminal.result(&format!("{}\n", serde_json::to_string_pretty(problem)?))?;
+                }
+                terminal.message(&refusal(problem));
+                if !problem.more.diagnostics.is_empty() {
+                    terminal.message(&findings("document", &problem.more.diagnostics));
+                }
+                return Ok(1);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Writes a page of a listing like `show`. In JSON the page itself says how the listing continues; otherwise stderr
+    /// has the value of `--after`.
+    ///
+    /// # Errors
+    /// The output failed.
+    pub fn show_page(
+        &self,
+        terminal: &Terminal,
+        text: impl FnOnce(&A) -> String,
+        more: impl FnOnce(&A) -> Option<String>,
+    ) -> anyhow::Result<u8> {
+        let code = self.show(terminal, text)?;
+        if terminal.output != Output::Json
+            && let Ok(page) = &self.0
+            && let Some(more) = more(page)
+        {
+            terminal.message(&more);
+        }
+        Ok(code)
+    }
+}
+
+/// The reason for the server's refusal, with a remedy if one is known.
+fn refusal(problem: &Problem) -> String {
+    let (detail, code) = (clean(&problem.detail), clean(&problem.code));
+    let hint = match code.as_str() {
+        "unauthenticated" => {
+            "\n  = hint: give a token with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; \
+             who runs the server makes one with 'swirl token create'"
+        }
+        "forbidden" => {
+            "\n  = hint: use another token, or ask the operator of the server for the role"
+        }
+        "unknown-namespace" => "\n  = hint: see --namespace and SWIRL_NAMESPACE",
+        _ => "",
+    };
+    format!("error[{code}]: {detail}{hint}")
 }
 
 #[cfg(test)]

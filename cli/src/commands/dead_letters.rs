@@ -1,11 +1,11 @@
 //! `swirl dead-letters`
 
 use clap::Subcommand;
-use serde_json::Value;
-use swirl_presentation::timeline::shown;
+use swirl_api::dead_letters::{DROP, DeadLetter, DeadLetters, GET, LIST, Letter, ListQuery, RETRY};
+use swirl_presentation::timeline::clean;
 
 use crate::arguments::Reason;
-use crate::client::{Repeat, Server};
+use crate::client::Server;
 use crate::terminal::Terminal;
 
 /// Lists, shows, resends and drops messages that could not be processed.
@@ -73,86 +73,86 @@ struct One {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.command {
-        DeadLettersCommand::List(list) => list.run(terminal),
+        DeadLettersCommand::List(list) => list.server.run(async |client| {
+            let query = ListQuery {
+                after: list.after,
+                limit: Some(list.limit),
+            };
+            let answer = client.ask(LIST.ask().query(query)).await?;
+            answer.show_page(
+                terminal,
+                |page| page.dead_letters.iter().map(line).collect(),
+                more,
+            )
+        }),
         DeadLettersCommand::Show(one) => one.server.run(async |client| {
-            let number = one.number.to_string();
-            let answer = client.get(&["dead-letters", &number], &[]).await?;
+            let answer = client.ask(GET.at(&one.letter())).await?;
             answer.show(terminal, whole)
         }),
         DeadLettersCommand::Retry(Change { one, reason }) => one.server.run(async |client| {
-            let number = one.number.to_string();
-            let path = ["dead-letters", number.as_str(), "retry"];
-            let query = reason.query();
-            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
-            answer.await?.show(terminal, |_| "sent again\n".to_owned())
+            let call = RETRY.at(&one.letter()).query(reason.asked());
+            let answer = client.ask(call).await?;
+            answer.show(terminal, |_| "sent again\n".to_owned())
         }),
         DeadLettersCommand::Drop(Change { one, reason }) => one.server.run(async |client| {
-            let number = one.number.to_string();
-            let path = ["dead-letters", number.as_str()];
-            let answer = client.delete(&path, &reason.query()).await?;
-            answer.show(terminal, |body| format!("dropped: {}", line(body)))
+            let call = DROP.at(&one.letter()).query(reason.asked());
+            let answer = client.ask(call).await?;
+            answer.show(terminal, |letter| format!("dropped: {}", line(letter)))
         }),
     }
 }
 
-impl List {
-    fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
-        let (limit, after) = (self.limit.to_string(), self.after.map(|n| n.to_string()));
-        let mut query = vec![("limit", limit.as_str())];
-        query.extend(after.as_deref().map(|after| ("after", after)));
-        self.server.run(async |client| {
-            let answer = client.get(&["dead-letters"], &query).await?;
-            answer.show_page(terminal, text, more)
-        })
+impl One {
+    fn letter(&self) -> Letter {
+        Letter {
+            sequence: self.number.to_string(),
+        }
     }
 }
 
-fn text(body: &Value) -> String {
-    let letters = body["deadLetters"].as_array().into_iter().flatten();
-    letters.map(line).collect()
-}
-
-fn more(body: &Value) -> Option<String> {
-    let next = body["next"].as_u64()?;
+fn more(page: &DeadLetters) -> Option<String> {
+    let next = page.next?;
     Some(format!("there may be more: --after {next}"))
 }
 
-fn about(letter: &Value) -> String {
-    if letter["instance"].is_string() {
-        return format!("task of {}", shown(&letter["instance"]));
+fn about(letter: &DeadLetter) -> String {
+    if let Some(instance) = &letter.instance {
+        return format!("task of {instance}");
     }
-    let event = &letter["event"];
-    match event["id"].is_string() {
-        true => format!(
-            "event {} of {} ({})",
-            shown(&event["id"]),
-            shown(&event["source"]),
-            shown(&event["type"])
-        ),
-        false => format!("message to {}", shown(&letter["subject"])),
+    let event = letter.event.clone().unwrap_or_default();
+    let (source, kind) = (
+        event.source.unwrap_or_default(),
+        event.kind.unwrap_or_default(),
+    );
+    match event.id {
+        Some(id) => format!("event {id} of {source} ({kind})"),
+        None => format!("message to {}", letter.subject),
     }
 }
 
-fn line(letter: &Value) -> String {
-    let (number, at) = (shown(&letter["sequence"]), shown(&letter["at"]));
-    let reason = shown(&letter["reason"]);
-    format!("{number}  {at}  {}: {reason}\n", about(letter))
+fn line(letter: &DeadLetter) -> String {
+    let about = about(letter);
+    let DeadLetter {
+        sequence,
+        at,
+        reason,
+        ..
+    } = letter;
+    clean(&format!("{sequence}  {at}  {about}: {reason}")) + "\n"
 }
 
-fn whole(letter: &Value) -> String {
+fn whole(letter: &DeadLetter) -> String {
     let mut text = line(letter);
-    let mut row = |name: &str, value: String| text.push_str(&format!("{name:<12} {value}\n"));
-    row("subject", shown(&letter["subject"]));
-    for header in letter["headers"].as_array().into_iter().flatten() {
-        let (name, value) = (shown(&header["name"]), shown(&header["value"]));
-        row("header", format!("{name}: {value}"));
+    let mut row = |name: &str, value: &str| {
+        text.push_str(&format!("{name:<12} {}\n", clean(value)));
+    };
+    row("subject", &letter.subject);
+    for header in letter.headers.iter().flatten() {
+        row("header", &format!("{}: {}", header.name, header.value));
     }
-    if letter["cut"] == true {
-        row(
-            "payload",
-            "without its data, which was too large".to_owned(),
-        );
+    if letter.cut {
+        row("payload", "without its data, which was too large");
     }
-    row("payload", shown(&letter["payload"]));
+    row("payload", letter.payload.as_deref().unwrap_or_default());
     text
 }

@@ -1,10 +1,14 @@
 //! `swirl schedule`
 
-use serde_json::{Value, json};
-use swirl_presentation::timeline::shown;
+use swirl_api::schedules::{
+    self, BACKFILL, Backfilled, FIRE, LIST, ListQuery, PAUSE, PausedSchedule, PlannedStart, RESUME,
+    Schedule, Workflow,
+};
+use swirl_api::{Endpoint, Nothing};
+use swirl_presentation::timeline::clean;
 
 use crate::arguments::Reason;
-use crate::client::{Repeat, Server};
+use crate::client::Server;
 use crate::terminal::Terminal;
 
 /// Shows schedules, pauses and resumes them, and starts instances for them.
@@ -41,7 +45,7 @@ enum Task {
 struct List {
     /// The number of next starts to show, up to 100.
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
-    next: u32,
+    next: usize,
 
     #[command(flatten)]
     server: Server,
@@ -80,114 +84,102 @@ struct Backfill {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.task {
-        Task::List(list) => list.run(terminal),
-        Task::Pause(target) => target.post("pause", terminal, |body| {
-            format!("the schedule of {} is paused\n", shown(&body["id"]))
+        Task::List(list) => list.server.run(async |client| {
+            let query = ListQuery {
+                next: Some(list.next),
+                ..ListQuery::default()
+            };
+            let answer = client.ask_pages(LIST.ask().query(query)).await?;
+            answer.show(terminal, |page| page.schedules.iter().map(row).collect())
         }),
-        Task::Resume(target) => target.post("resume", terminal, |body| {
-            format!("the schedule of {} is resumed\n", shown(&body["id"]))
-        }),
+        Task::Pause(target) => target.set(&PAUSE, "paused", terminal),
+        Task::Resume(target) => target.set(&RESUME, "resumed", terminal),
         Task::Fire(target) => target.fire(terminal),
         Task::Backfill(backfill) => backfill.run(terminal),
     }
 }
 
-impl List {
-    fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
-        let next = self.next.to_string();
-        self.server.run(async |client| {
-            let query = [("next", next.as_str())];
-            let answer = client.get_pages(&["schedules"], &query, "schedules");
-            answer.await?.show(terminal, |body| {
-                let rows = body["schedules"].as_array().into_iter().flatten();
-                rows.map(row).collect()
-            })
-        })
-    }
-}
-
 impl ScheduleArgs {
-    fn post(
+    fn workflow(&self) -> Workflow {
+        Workflow {
+            id: self.workflow.clone(),
+        }
+    }
+
+    fn set(
         &self,
+        route: &Endpoint<Workflow, swirl_api::Reason, Nothing, PausedSchedule>,
         word: &str,
         terminal: &Terminal,
-        text: fn(&Value) -> String,
     ) -> anyhow::Result<u8> {
         self.server.run(async |client| {
-            let path = ["workflows", self.workflow.as_str(), "schedule", word];
-            // Repeating the request changes nothing.
-            let query = self.reason.query();
-            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Safe);
-            answer.await?.show(terminal, text)
+            let call = route.at(&self.workflow()).query(self.reason.asked());
+            client.ask(call).await?.show(terminal, |schedule| {
+                format!("the schedule of {} is {word}\n", clean(&schedule.id))
+            })
         })
     }
 
     fn fire(&self, terminal: &Terminal) -> anyhow::Result<u8> {
         let key = super::start::drawn_key()?;
         self.server.run(async |client| {
-            let path = ["workflows", self.workflow.as_str(), "schedule", "fire"];
-            let headers = [("idempotency-key", key.as_str())];
-            let query = self.reason.query();
-            let answer = client.post(&path, &query, &headers, Vec::new(), Repeat::Safe);
-            answer
-                .await?
-                .show(terminal, |body| format!("{}\n", shown(&body["id"])))
+            let call = FIRE.at(&self.workflow()).query(self.reason.asked());
+            let answer = client.ask(call.key(&key)).await?;
+            answer.show(terminal, |started| format!("{}\n", clean(&started.id)))
         })
     }
 }
 
 impl Backfill {
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
-        let asked = json!({"from": self.from, "to": self.to, "dryRun": self.dry_run});
+        let asked = schedules::Backfill {
+            from: self.from.clone(),
+            to: self.to.clone(),
+            dry_run: self.dry_run,
+        };
         self.target.server.run(async |client| {
-            let workflow = self.target.workflow.as_str();
-            let path = ["workflows", workflow, "schedule", "backfill"];
-            let headers = [("content-type", "application/json")];
-            let body = asked.to_string().into_bytes();
-            let query = self.target.reason.query();
-            let answer = client.post(&path, &query, &headers, body, Repeat::Safe);
-            answer.await?.show(terminal, filled)
+            let call = BACKFILL.at(&self.target.workflow()).body(&asked);
+            let answer = client.ask(call.query(self.target.reason.asked())).await?;
+            answer.show(terminal, filled)
         })
     }
 }
 
-fn row(schedule: &Value) -> String {
-    let word = |name: &str| shown(&schedule[name]);
-    let zone = match schedule["timezone"].as_str() {
-        Some(_) => format!(" ({})", word("timezone")),
-        None => String::new(),
-    };
-    let (workflow, version) = (word("workflow"), word("version"));
-    let (kind, text) = (word("kind"), word("schedule"));
-    let paused = if schedule["paused"] == true {
-        "  paused"
-    } else {
-        ""
-    };
-    let mut lines = format!("{workflow} {version}  {kind} {text}{zone}{paused}\n");
-    if schedule["byEvents"] == true {
+fn row(schedule: &Schedule) -> String {
+    let Schedule {
+        kind,
+        schedule: text,
+        ..
+    } = schedule;
+    let zone = schedule.timezone.as_ref().map(|zone| format!(" ({zone})"));
+    let (zone, paused) = (
+        zone.unwrap_or_default(),
+        if schedule.paused { "  paused" } else { "" },
+    );
+    let (workflow, version) = (&schedule.workflow, &schedule.version);
+    let mut lines = clean(&format!(
+        "{workflow} {version}  {kind} {text}{zone}{paused}"
+    )) + "\n";
+    if schedule.by_events {
         lines.push_str("  starts nothing: the workflow begins with events\n");
     }
-    for at in schedule["next"].as_array().into_iter().flatten() {
-        lines.push_str(&format!("  {}\n", shown(at)));
+    for at in &schedule.next {
+        lines.push_str(&format!("  {at}\n"));
     }
     lines
 }
 
-fn filled(body: &Value) -> String {
-    let starts = body["starts"].as_array().map_or(&[][..], Vec::as_slice);
-    let would = body["dryRun"] == true;
+fn filled(filled: &Backfilled) -> String {
     let mut text = String::new();
-    for start in starts {
-        let outcome = match (start["new"] == true, would) {
+    for PlannedStart { at, id, new } in &filled.starts {
+        let outcome = match (new, filled.dry_run) {
             (true, true) => "would be started",
             (true, false) => "started",
             (false, _) => "was there already",
         };
-        let (at, id) = (shown(&start["at"]), shown(&start["id"]));
-        text.push_str(&format!("{at}  {id}  {outcome}\n"));
+        text.push_str(&format!("{at}  {}  {outcome}\n", clean(id)));
     }
-    if starts.is_empty() {
+    if filled.starts.is_empty() {
         text.push_str("the schedule has no start in this time\n");
     }
     text
@@ -195,6 +187,8 @@ fn filled(body: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::{from_value, json};
+
     use super::*;
 
     #[test]
@@ -203,19 +197,31 @@ mod tests {
             "paused": true, "byEvents": false, "next": ["2026-01-31T01:00:00.000Z"]});
         let events = json!({"workflow": "order", "version": "2", "kind": "interval", "schedule": "R/PT1H", "timezone": null,
             "paused": false, "byEvents": true, "next": []});
-        let text = row(&nightly) + &row(&events);
-        insta::assert_snapshot!(text, @r"
+        let text = [nightly, events].map(|one| row(&from_value(one).unwrap()));
+        insta::assert_snapshot!(text.concat(), @r"
         report 1.0.0  cron 0 2 * * * (Europe/Berlin)  paused
           2026-01-31T01:00:00.000Z
         order 2  interval R/PT1H
           starts nothing: the workflow begins with events
         ");
-        let starts =
-            json!([{"at": "a", "id": "1", "new": true}, {"at": "b", "id": "2", "new": false}]);
-        let done = filled(&json!({"dryRun": false, "starts": starts}));
-        let dry = filled(&json!({"dryRun": true, "starts": starts}));
-        assert_eq!(done, "a  1  started\nb  2  was there already\n");
-        assert_eq!(dry, "a  1  would be started\nb  2  was there already\n");
-        assert!(filled(&json!({"starts": []})).contains("no start"));
+        let told = |dry_run: bool, ids: &[&str]| {
+            let start =
+                |id: &&str| json!({"at": "2026-01-31T01:00:00Z", "id": id, "new": *id == "1"});
+            let starts: Vec<_> = ids.iter().map(start).collect();
+            filled(
+                &from_value(json!({"workflow": "w", "dryRun": dry_run, "starts": starts})).unwrap(),
+            )
+        };
+        let at = "2026-01-31T01:00:00.000Z";
+        let (done, dry) = (told(false, &["1", "2"]), told(true, &["1", "2"]));
+        assert_eq!(
+            done,
+            format!("{at}  1  started\n{at}  2  was there already\n")
+        );
+        assert_eq!(
+            dry,
+            format!("{at}  1  would be started\n{at}  2  was there already\n")
+        );
+        assert!(told(false, &[]).contains("no start"));
     }
 }

@@ -4,7 +4,7 @@
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Done;
 use super::instance::bare;
@@ -192,12 +192,15 @@ pub async fn check(visitor: Visitor, form: Form) -> Answer {
         }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return Err(refusal.into()),
         Err(refusal) => {
-            let told = match list(&refusal.body, "diagnostics").len() {
-                0 => format!("✕ {}", refusal.detail),
+            let told = match refusal.problem.more.diagnostics.len() {
+                0 => format!("✕ {}", refusal.problem.detail),
                 1 => "✕ 1 finding.".to_owned(),
                 count => format!("✕ {count} findings."),
             };
-            (told, refusal.body)
+            (
+                told,
+                json!({"diagnostics": refusal.problem.more.diagnostics}),
+            )
         }
     };
     page(&Findings {
@@ -231,13 +234,14 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 return Err(refusal.into());
             }
             let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
+            let found = json!({"diagnostics": refusal.problem.more.diagnostics});
             let editor = Editor {
                 shell,
                 nonce: draw()?,
                 told: String::new(),
-                findings: findings(&refusal.body, &document),
+                findings: findings(&found, &document),
                 reason: form.get("reason").to_owned(),
-                refused: refusal.detail,
+                refused: refusal.problem.detail,
                 document,
             };
             editor.answer(refusal.status)

@@ -4,6 +4,8 @@ use askama::Template;
 use axum::extract::Query;
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use swirl_api::Instant;
+use swirl_api::dead_letters::{self, DeadLetter, Kind};
 
 use super::Done;
 use crate::answer::{Answer, list, text, with_status};
@@ -73,9 +75,9 @@ struct Why {
 }
 
 struct Letter {
-    number: String,
-    at: String,
-    kind: String,
+    number: u64,
+    at: Instant,
+    kind: Kind,
     about: String,
     reason: String,
 }
@@ -90,7 +92,7 @@ impl Page {
     async fn new(visitor: &Visitor) -> Result<Page, crate::answer::Failure> {
         let shell = Shell::new(visitor, "events", "Events").await?;
         let recent = visitor.asking.get(&["events"], &[("limit", "50")]).await?;
-        let letters = visitor.asking.get(&["dead-letters"], &[]).await?;
+        let letters = visitor.asking.ask(dead_letters::LIST.ask()).await?;
         let draft = json!({
             "specversion": "1.0",
             "id": &draw()?[..16],
@@ -105,7 +107,7 @@ impl Page {
             sent: None,
             explained: None,
             recent: list(&recent, "events").iter().map(received).collect(),
-            letters: list(&letters, "deadLetters").iter().map(letter).collect(),
+            letters: letters.dead_letters.into_iter().map(letter).collect(),
         })
     }
 }
@@ -192,20 +194,20 @@ fn explained(body: &Value) -> Explained {
     }
 }
 
-fn letter(letter: &Value) -> Letter {
+fn letter(letter: DeadLetter) -> Letter {
     Letter {
-        number: text(letter, "sequence"),
-        at: text(letter, "at"),
-        kind: text(letter, "kind"),
-        about: match (&letter["instance"], &letter["event"]) {
-            (Value::String(id), _) => format!("a step of the instance {}", short(id)),
-            (_, Value::Object(_)) => {
-                let event = &letter["event"];
-                format!("{} {}", text(event, "type"), text(event, "id"))
+        number: letter.sequence,
+        at: letter.at,
+        kind: letter.kind,
+        about: match (letter.instance, letter.event) {
+            (Some(id), _) => format!("a step of the instance {}", short(&id)),
+            (None, Some(event)) => {
+                let (kind, id) = (event.kind.unwrap_or_default(), event.id.unwrap_or_default());
+                format!("{kind} {id}")
             }
-            _ => text(letter, "subject"),
+            (None, None) => letter.subject,
         },
-        reason: text(letter, "reason"),
+        reason: letter.reason,
     }
 }
 
@@ -231,7 +233,7 @@ pub async fn send(visitor: Visitor, form: Form) -> Answer {
                 && refusal.status != StatusCode::UNAUTHORIZED =>
         {
             status = refusal.status;
-            page.refused = refusal.detail;
+            page.refused = refusal.problem.detail;
         }
         Err(refusal) => return Err(refusal.into()),
     }

@@ -169,8 +169,10 @@ pub async fn show(
     }
     let (found, wrong) = match visitor.asking.get(&["instances"], &query).await {
         Ok(found) => (found, String::new()),
-        Err(refusal) if ["invalid-search", "unknown-attribute"].contains(&&*refusal.code) => {
-            (Value::Null, refusal.detail)
+        Err(refusal)
+            if ["invalid-search", "unknown-attribute"].contains(&&*refusal.problem.code) =>
+        {
+            (Value::Null, refusal.problem.detail)
         }
         Err(refusal) => return Err(refusal.into()),
     };

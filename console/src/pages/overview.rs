@@ -1,14 +1,15 @@
 //! The state of the system, at a glance.
 
 use askama::Template;
-use serde_json::Value;
+use swirl_api::Instant;
+use swirl_api::overview::OVERVIEW;
 
 use super::lateness::{self, Fact, Process};
-use crate::answer::{Answer, list, page, text};
+use crate::answer::{Answer, page};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::Visitor;
-use crate::words::{Pill, short, status};
+use crate::words::{Pill, pill_of, short};
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -25,7 +26,7 @@ struct Page {
 
 struct Count {
     pill: Pill,
-    count: String,
+    count: u64,
 }
 
 struct Failures {
@@ -33,7 +34,7 @@ struct Failures {
     state: String,
     error: String,
     message: String,
-    count: u64,
+    count: usize,
     newest: String,
     workflow_path: String,
 }
@@ -43,49 +44,40 @@ struct Oldest {
     short: String,
     path: String,
     workflow: String,
-    started: String,
+    started: Instant,
     suspended: bool,
 }
 
 pub async fn show(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "overview", "Overview").await?;
-    let found = visitor.asking.get(&["overview"], &[]).await?;
+    let found = visitor.asking.ask(OVERVIEW.ask()).await?;
     let system = visitor.asking.get(&["system"], &[]).await?;
     let processes = lateness::processes(&system);
-    let counts: Vec<Count> = list(&found, "counts")
-        .iter()
-        .map(|row| Count {
-            pill: status(row),
-            count: match row["more"] == true {
-                true => format!("{}+", row["count"]),
-                false => row["count"].to_string(),
-            },
-        })
-        .collect();
-    let failures = list(&found, "failures").iter().map(|row| Failures {
-        workflow: text(row, "workflow"),
-        state: text(row, "state"),
-        error: text(row, "error"),
-        message: text(row, "message"),
-        count: row["count"].as_u64().unwrap_or_default(),
-        newest: segment(&text(row, "newest")),
-        workflow_path: segment(&text(row, "workflow")),
+    let counts = found.counts.iter().map(|row| Count {
+        pill: pill_of(&row.status, false, false),
+        count: row.count,
     });
-    let oldest = list(&found, "oldest").iter().map(|row: &Value| {
-        let id = text(row, "id");
-        Oldest {
-            short: short(&id),
-            path: segment(&id),
-            id,
-            workflow: text(row, "workflow"),
-            started: text(row, "startedAt"),
-            suspended: row["suspended"] == true,
-        }
+    let failures = found.failures.into_iter().map(|row| Failures {
+        workflow_path: segment(&row.workflow),
+        workflow: row.workflow,
+        state: row.state.unwrap_or_default(),
+        error: row.error,
+        message: row.message.unwrap_or_default(),
+        count: row.count,
+        newest: segment(&row.newest.unwrap_or_default()),
+    });
+    let oldest = found.oldest.into_iter().map(|row| Oldest {
+        short: short(&row.id),
+        path: segment(&row.id),
+        id: row.id,
+        workflow: row.workflow,
+        started: row.started_at,
+        suspended: row.suspended,
     });
     page(&Page {
         shell: shell.with_news(),
-        empty: counts.iter().all(|count| count.count == "0"),
-        counts,
+        empty: found.counts.iter().all(|row| row.count == 0),
+        counts: counts.collect(),
         failures: failures.collect(),
         oldest: oldest.collect(),
         facts: lateness::facts(&system),

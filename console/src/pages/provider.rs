@@ -13,6 +13,7 @@ use crate::asking::Asking;
 use crate::console::Console;
 use crate::provider::{Flow, Granted, ProviderError, Returned};
 use crate::visitor::{Visitor, draw};
+use swirl_api::overview::ME;
 
 /// The address of [`finish`].
 const CALLBACK: &str = "/console/sign-in/callback";
@@ -105,8 +106,8 @@ async fn enter(console: &Console, visitor: Visitor, next: &str, granted: Granted
         token: Some(granted.token.clone()),
         ..visitor.asking.clone()
     };
-    if let Err(refusal) = asking.get(&["me"], &[]).await {
-        let error = ProviderError::Refused(refusal.detail);
+    if let Err(refusal) = asking.ask(ME.ask()).await {
+        let error = ProviderError::Refused(refusal.problem.detail);
         return refused(console, visitor, next, error);
     }
     // A new name: knowing the previous one is useless.

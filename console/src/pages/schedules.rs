@@ -3,10 +3,13 @@
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use swirl_api::Instant;
+use swirl_api::schedules::{
+    BACKFILL, Backfill, FIRE, Kind, LIST, ListQuery, PAUSE, RESUME, Schedule, Workflow,
+};
 
 use super::Done;
-use crate::answer::{Answer, Failure, go_to, list, text, with_status};
+use crate::answer::{Answer, Failure, go_to, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor};
@@ -24,10 +27,10 @@ struct Row {
     workflow: String,
     path: String,
     version: String,
-    told: String,
+    told: &'static str,
     schedule: String,
     zone: String,
-    next: Vec<String>,
+    next: Vec<Instant>,
     paused: bool,
     starts: bool,
 }
@@ -46,7 +49,7 @@ struct Filled {
 }
 
 struct Start {
-    at: String,
+    at: Instant,
     short: String,
     path: String,
     new: bool,
@@ -61,84 +64,79 @@ pub async fn show(visitor: Visitor, Query(done): Query<Done>) -> Answer {
 impl Page {
     async fn new(visitor: &Visitor) -> Result<Page, Failure> {
         let shell = Shell::new(visitor, "schedules", "Schedules").await?;
-        let found = visitor
-            .asking
-            .rows(&["schedules"], &[("next", "3")], "schedules")
-            .await?;
+        let query = ListQuery {
+            next: Some(3),
+            ..ListQuery::default()
+        };
+        let found = visitor.asking.ask_pages(LIST.ask().query(query)).await?;
         Ok(Page {
             shell,
-            rows: found.iter().map(row).collect(),
+            rows: found.schedules.into_iter().map(row).collect(),
             filled: None,
         })
     }
 }
 
-fn row(row: &Value) -> Row {
-    let workflow = text(row, "workflow");
-    let by_events = row["byEvents"] == true;
-    let told = match row["kind"].as_str() {
-        _ if by_events => "starts nothing: the workflow begins with events",
-        Some("cron") => "by a cron expression",
-        Some("interval") => "at each interval",
+fn row(row: Schedule) -> Row {
+    let told = match row.kind {
+        _ if row.by_events => "starts nothing: the workflow begins with events",
+        Kind::Cron => "by a cron expression",
+        Kind::Interval => "at each interval",
+        Kind::After => "at an interval after each end",
         _ => "limits when instances may be started",
     };
-    let next = list(row, "next").iter().filter_map(Value::as_str);
     Row {
-        path: segment(&workflow),
-        workflow,
-        version: text(row, "version"),
-        told: told.to_owned(),
-        schedule: text(row, "schedule"),
-        zone: text(row, "timezone"),
-        next: next.map(str::to_owned).collect(),
-        paused: row["paused"] == true,
-        starts: !by_events && row["kind"] != "window",
+        path: segment(&row.workflow),
+        workflow: row.workflow,
+        version: row.version,
+        told,
+        schedule: row.schedule,
+        zone: row.timezone.unwrap_or_default(),
+        next: row.next,
+        paused: row.paused,
+        starts: !row.by_events && row.kind != Kind::Window,
     }
 }
 
 pub async fn act(
     visitor: Visitor,
-    Path((workflow, action)): Path<(String, String)>,
+    Path((id, action)): Path<(String, String)>,
     form: Form,
 ) -> Answer {
-    let path = ["workflows", workflow.as_str(), "schedule", action.as_str()];
-    let reason = form.reason();
+    let workflow = Workflow { id };
     match action.as_str() {
         "pause" | "resume" => {
-            visitor.asking.post(&path, &reason, &[], "").await?;
+            let route = if action == "pause" { &PAUSE } else { &RESUME };
+            let call = route.at(&workflow).query(form.reason_query());
+            visitor.asking.ask(call).await?;
             go_to(&format!("/console/schedules?done=schedule-{action}"))
         }
         "fire" => {
-            let body = visitor.asking.post(&path, &reason, &[], "").await?;
-            let id = segment(&text(&body, "id"));
+            let call = FIRE.at(&workflow).query(form.reason_query());
+            let started = visitor.asking.ask(call).await?;
+            let id = segment(&started.id);
             go_to(&format!("/console/instances/{id}?done=fire"))
         }
         "backfill" => {
-            let dry_run = form.get("do") != "start";
-            let time = json!({
-                "from": instant(form.get("from")),
-                "to": instant(form.get("to")),
-                "dryRun": dry_run,
+            let call = BACKFILL.at(&workflow).query(form.reason_query());
+            let call = call.body(&Backfill {
+                from: instant(form.get("from")),
+                to: instant(form.get("to")),
+                dry_run: form.get("do") != "start",
             });
-            let headers = [("content-type", "application/json")];
-            let time = time.to_string();
-            let asked = visitor.asking.post(&path, &reason, &headers, &time);
-            let body = asked.await?;
-            let starts = list(&body, "starts").iter().map(|start| {
-                let id = text(start, "id");
-                Start {
-                    at: text(start, "at"),
-                    short: short(&id),
-                    path: segment(&id),
-                    new: start["new"] == true,
-                }
+            let filled = visitor.asking.ask(call).await?;
+            let starts = filled.starts.into_iter().map(|start| Start {
+                at: start.at,
+                short: short(&start.id),
+                path: segment(&start.id),
+                new: start.new,
             });
             let mut page = Page::new(&visitor).await?;
             let starts: Vec<Start> = starts.collect();
             page.filled = Some(Filled {
-                path: segment(&workflow),
-                workflow,
-                dry_run,
+                path: segment(&workflow.id),
+                workflow: workflow.id,
+                dry_run: filled.dry_run,
                 has_new: starts.iter().any(|start| start.new),
                 starts,
                 from: form.get("from").to_owned(),

@@ -15,6 +15,7 @@ use crate::asking::Asking;
 use crate::console::Console;
 use crate::sessions::Ended;
 use crate::visitor::{Form, Ticket, Visitor, draw};
+use swirl_api::overview::ME;
 
 #[derive(Template)]
 #[template(path = "sign_in.html")]
@@ -40,7 +41,7 @@ pub async fn show(
     Query(to): Query<To>,
 ) -> Answer {
     // If the server requires no token there is nothing to sign in to.
-    if visitor.asking.get(&["me"], &[]).await.is_ok() {
+    if visitor.asking.ask(ME.ask()).await.is_ok() {
         return go_to(inside(&to.next));
     }
     let (status, refused) = (StatusCode::OK, String::new());
@@ -79,10 +80,10 @@ pub async fn sign_in(State(console): State<Console>, visitor: Visitor, form: For
         token: Some(token.clone()).filter(|_| is_text),
         ..visitor.asking
     };
-    if let Err(refusal) = asking.get(&["me"], &[]).await {
+    if let Err(refusal) = asking.ask(ME.ask()).await {
         let told = match refusal.status {
             StatusCode::UNAUTHORIZED if token.is_empty() => "Enter a token.".to_owned(),
-            _ => format!("You are not signed in: {}.", refusal.detail),
+            _ => format!("You are not signed in: {}.", refusal.problem.detail),
         };
         let status = match refusal.status {
             // 401 would lead to the sign-in page again.

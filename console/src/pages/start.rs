@@ -113,7 +113,7 @@ pub async fn start(
             if !is_about_it {
                 return Err(refusal.into());
             }
-            page.refused = refusal.detail;
+            page.refused = refusal.problem.detail;
             with_status(refusal.status, &page)
         }
     }

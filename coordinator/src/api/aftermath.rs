@@ -64,7 +64,7 @@ impl Aftermath {
 
     /// `complete`: all instances of the batch were counted. `ended`: the batch has ended.
     pub fn shown(&self, complete: bool, ended: bool) -> Value {
-        let mut shown = counts::shown(self.counts);
+        let mut shown = json!(counts::shown(self.counts));
         shown["gone"] = json!(self.gone);
         shown["waiting"] = json!(self.waiting);
         shown["failedAgain"] = json!(self.failed_again);

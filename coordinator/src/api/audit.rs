@@ -73,7 +73,7 @@ pub struct Query {
     kind: Option<String>,
     subject: Option<String>,
     after: Option<String>,
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 impl Query {

@@ -199,7 +199,7 @@ fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
 #[serde(deny_unknown_fields)]
 pub struct Listed {
     after: Option<String>,
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 pub async fn list(
@@ -278,7 +278,7 @@ async fn with_status(
 #[serde(deny_unknown_fields)]
 pub struct Results {
     after: Option<String>,
-    limit: Option<usize>,
+    limit: Option<u32>,
     outcome: Option<String>,
 }
 

@@ -3,38 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use axum::Json;
-use axum::extract::State;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use swirl_api::Nothing;
+use swirl_api::counts::{CountQuery, Counted, WorkflowCounts};
 use swirl_ports::{Counts, Filter, Summary};
 
 use super::Api;
 use super::listing;
 use super::problem::Problem;
-use super::request::Parameters;
+use super::serve::Asked;
 
 /// How many instances are examined to count the matches of a query, and how many workflows are counted at a time.
 const EXAMINED_MAX: usize = 100_000;
 const AT_ONCE: usize = 1000;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CountsQuery {
-    query: Option<String>,
-}
-
 pub async fn counts(
-    State(api): State<Api>,
-    Parameters(asked): Parameters<CountsQuery>,
-) -> Result<Json<Value>, Problem> {
-    match asked.query.filter(|query| !query.trim().is_empty()) {
+    api: Api,
+    asked: Asked<Nothing, CountQuery, Nothing>,
+) -> Result<Counted, Problem> {
+    match asked.query.query.filter(|query| !query.trim().is_empty()) {
         None => all(&api).await,
         Some(query) => of(&api, &query).await,
     }
 }
 
-async fn all(api: &Api) -> Result<Json<Value>, Problem> {
+async fn all(api: &Api) -> Result<Counted, Problem> {
     let catalog = api.service.registry.catalog().await?;
     let mut workflows: Vec<_> = catalog
         .latest
@@ -51,7 +43,7 @@ async fn all(api: &Api) -> Result<Json<Value>, Problem> {
         }
         each.extend(names.iter().map(|name| name.to_string()).zip(counts));
     }
-    Ok(Json(answer(total, each, true, None)))
+    Ok(answer(total, each, true, None))
 }
 
 /// At least one part, which may be empty.
@@ -60,7 +52,7 @@ fn parts<T>(all: &[T]) -> impl Iterator<Item = &[T]> {
     std::iter::once(first).chain(all[first.len()..].chunks(AT_ONCE))
 }
 
-async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
+async fn of(api: &Api, text: &str) -> Result<Counted, Problem> {
     let declared = listing::declared(api, text).await?;
     let query = listing::parse(api, text, &declared)?;
     if query.waiting() {
@@ -85,12 +77,12 @@ async fn of(api: &Api, text: &str) -> Result<Json<Value>, Problem> {
     };
     let page = api.queries.page(&filter, &keep).await?;
     let (total, each) = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(Json(answer(
+    Ok(answer(
         total,
         each,
         page.next.is_none(),
         Some(page.examined),
-    )))
+    ))
 }
 
 fn answer(
@@ -98,27 +90,37 @@ fn answer(
     each: impl IntoIterator<Item = (String, Counts)>,
     complete: bool,
     scanned: Option<usize>,
-) -> Value {
+) -> Counted {
     let workflows = each
         .into_iter()
         .filter(|(_, counts)| *counts != Counts::default());
-    let workflows = workflows.map(|(id, counts)| json!({"id": id, "counts": shown(counts)}));
-    json!({
-        "counts": shown(total),
-        "workflows": workflows.collect::<Vec<_>>(),
-        "complete": complete,
-        "scanned": scanned,
-    })
+    let workflows = workflows.map(|(id, counts)| WorkflowCounts {
+        id,
+        counts: shown(counts),
+    });
+    Counted {
+        counts: shown(total),
+        workflows: workflows.collect(),
+        complete,
+        scanned,
+    }
 }
 
-pub(super) fn shown(counts: Counts) -> Value {
-    json!({
-        "running": counts.running,
-        "completed": counts.completed,
-        "faulted": counts.faulted,
-        "cancelled": counts.cancelled,
-        "terminated": counts.terminated,
-    })
+pub(super) fn shown(counts: Counts) -> swirl_api::counts::Counts {
+    let Counts {
+        running,
+        completed,
+        faulted,
+        cancelled,
+        terminated,
+    } = counts;
+    swirl_api::counts::Counts {
+        running,
+        completed,
+        faulted,
+        cancelled,
+        terminated,
+    }
 }
 
 #[cfg(test)]

@@ -2,39 +2,29 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
+use swirl_api::dead_letters::{
+    self, DeadLetters as Listed, EventName, Header, Letter, ListQuery, Retried,
+};
+use swirl_api::{Nothing, Reason};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_service::{Action, Audited, Operator};
 
 use super::Api;
-use super::audit::audited;
 use super::letters::{DeadLetter, DeadLetters};
-use super::operate::Asker;
 use super::problem::{Problem, cut};
-use super::request::Parameters;
+use super::serve::{Asked, Done};
 
-const LIMIT: usize = 50;
-const LIMIT_MAX: usize = 500;
+const LIMIT: u32 = 50;
+const LIMIT_MAX: u32 = 500;
 
 /// The kind of dead letters that are tasks: `["instance","scope"]`.
 const TASK: &str = "task";
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Query {
-    after: Option<u64>,
-    limit: Option<usize>,
-}
-
 pub async fn list(
-    State(api): State<Api>,
-    Parameters(query): Parameters<Query>,
-) -> Result<Response, Problem> {
+    api: Api,
+    Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
+) -> Result<Listed, Problem> {
     let limit = query.limit.unwrap_or(LIMIT);
     if !(1..=LIMIT_MAX).contains(&limit) {
         let detail = format!("'limit' is from 1 to {LIMIT_MAX}");
@@ -42,62 +32,64 @@ pub async fn list(
     }
     let from = query.after.unwrap_or(0).saturating_add(1);
     let (letters, has_more) = match &api.dead_letters {
-        Some(kept) => kept.list(from, limit).await?,
+        Some(kept) => kept.list(from, limit as usize).await?,
         None => (Vec::new(), false),
     };
     let last = letters.last().map(|letter| letter.sequence);
-    let next = last.filter(|_| has_more);
-    let letters: Vec<Value> = letters.iter().map(summary).collect();
-    Ok(Json(json!({"deadLetters": letters, "next": next})).into_response())
+    Ok(Listed {
+        dead_letters: letters.iter().map(summary).collect(),
+        next: last.filter(|_| has_more),
+    })
 }
 
 pub async fn one(
-    State(api): State<Api>,
-    Path(sequence): Path<String>,
-) -> Result<Response, Problem> {
-    let (_, letter) = find(&api, &sequence).await?;
-    let mut shown = summary(&letter);
-    let headers = letter.headers.iter();
-    shown["headers"] = headers
-        .map(|(name, value)| json!({"name": name, "value": value}))
-        .collect();
-    shown["payload"] = String::from_utf8_lossy(&letter.payload).into();
-    Ok(Json(shown).into_response())
+    api: Api,
+    asked: Asked<Letter, Nothing, Nothing>,
+) -> Result<dead_letters::DeadLetter, Problem> {
+    let (_, letter) = find(&api, &asked.path).await?;
+    let headers = letter.headers.iter().cloned();
+    let headers = headers.map(|(name, value)| Header { name, value });
+    Ok(dead_letters::DeadLetter {
+        headers: Some(headers.collect()),
+        payload: Some(String::from_utf8_lossy(&letter.payload).into_owned()),
+        ..summary(&letter)
+    })
 }
 
 /// Sends the message again and drops the dead letter. If it is a task, its instance was suspended and now continues.
 pub async fn retry(
-    State(api): State<Api>,
-    Path(sequence): Path<String>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
-    let (kept, letter) = find(&api, &sequence).await?;
+    api: Api,
+    asked: Asked<Letter, Reason, Nothing>,
+) -> Result<Done<Retried>, Problem> {
+    let operator = asked.operator()?;
+    let (kept, letter) = find(&api, &asked.path).await?;
     if letter.is_cut {
         let detail = "the event was too large to be kept, so its data is no longer available";
         return Err(Problem::conflict("letter-cut", detail));
     }
+    let sequence = letter.sequence;
     match task(&letter) {
         Some(scope) => retry_task(&api, scope).await?,
-        None => kept.send_again(letter.sequence).await?,
+        None => kept.send_again(sequence).await?,
     }
-    let entry = entry("dead-letter-retry", &letter, &operator);
     // It was sent, even if it cannot be dropped now.
-    let dropped = kept.remove(letter.sequence).await;
-    let body = json!({"sequence": letter.sequence, "accepted": "retry"});
-    let answer = (StatusCode::ACCEPTED, Json(body));
-    let answer = dropped.map(|_| answer).map_err(Problem::from);
-    Ok(audited(answer.into_response(), entry))
+    let answer = kept.remove(sequence).await.map(|_| Retried {
+        sequence,
+        accepted: "retry".to_owned(),
+    });
+    let entry = entry("dead-letter-retry", &letter, &operator);
+    Ok(Done::new(answer.map_err(Problem::from)).audited(entry))
 }
 
 pub async fn remove(
-    State(api): State<Api>,
-    Path(sequence): Path<String>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
-    let (kept, letter) = find(&api, &sequence).await?;
+    api: Api,
+    asked: Asked<Letter, Reason, Nothing>,
+) -> Result<Done<dead_letters::DeadLetter>, Problem> {
+    let operator = asked.operator()?;
+    let (kept, letter) = find(&api, &asked.path).await?;
     kept.remove(letter.sequence).await?;
     let entry = entry("dead-letter-drop", &letter, &operator);
-    Ok(audited(Json(summary(&letter)).into_response(), entry))
+    Ok(Done::from(summary(&letter)).audited(entry))
 }
 
 /// The entry in the audit log.
@@ -113,7 +105,7 @@ fn entry(action: &'static str, letter: &DeadLetter, operator: &Operator) -> Audi
 
 async fn find<'a>(
     api: &'a Api,
-    sequence: &str,
+    Letter { sequence }: &Letter,
 ) -> Result<(&'a Arc<dyn DeadLetters>, DeadLetter), Problem> {
     let missing = || {
         let detail = format!("there is no dead letter '{}'", cut(sequence));
@@ -147,28 +139,29 @@ fn task(letter: &DeadLetter) -> Option<ScopeRef> {
     })
 }
 
-fn summary(letter: &DeadLetter) -> Value {
-    let mut shown = json!({
-        "sequence": letter.sequence,
-        "at": letter.at.to_string(),
-        "kind": letter.kind,
-        "subject": letter.subject,
-        "reason": letter.reason,
-        "size": letter.payload.len(),
-    });
-    if letter.is_cut {
-        shown["cut"] = true.into();
+fn summary(letter: &DeadLetter) -> dead_letters::DeadLetter {
+    let instance = task(letter).map(|scope| scope.instance.to_string());
+    let event: Map<String, Value> = match instance {
+        Some(_) => Map::new(),
+        None => serde_json::from_slice(&letter.payload).unwrap_or_default(),
+    };
+    let text = |name| event.get(name).and_then(Value::as_str).map(str::to_owned);
+    let event = EventName {
+        id: text("id"),
+        source: text("source"),
+        kind: text("type"),
+    };
+    dead_letters::DeadLetter {
+        sequence: letter.sequence,
+        at: letter.at.into(),
+        kind: letter.kind.as_str().into(),
+        subject: letter.subject.clone(),
+        reason: letter.reason.clone(),
+        size: letter.payload.len(),
+        cut: letter.is_cut,
+        instance,
+        event: (event != EventName::default()).then_some(event),
+        headers: None,
+        payload: None,
     }
-    match task(letter) {
-        Some(scope) => shown["instance"] = scope.instance.as_str().into(),
-        None => {
-            let event: Option<Value> = serde_json::from_slice(&letter.payload).ok();
-            for name in ["id", "source", "type"] {
-                if let Some(text) = event.as_ref().and_then(|event| event[name].as_str()) {
-                    shown["event"][name] = text.into();
-                }
-            }
-        }
-    }
-    shown
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use swirl_model::ids::DefinitionId;
 use swirl_ports::DefinitionHead;
 use swirl_runtime::Deployed;
-use swirl_service::{Audited, Deletion, Operator};
+use swirl_service::{Audited, Deletion};
 
 use super::audit::audited;
 use super::operate::{self, Asker};
@@ -20,7 +20,6 @@ use super::paging;
 use super::places;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, Unread, located};
-use super::schedules;
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
 use crate::server::Peer;
@@ -91,8 +90,10 @@ pub async fn deploy(
                      refers to), and definitions are immutable under id and version: raise the version"
                 ),
             )
-            .with("id", &*id.workflow)
-            .with("version", &*id.version));
+            .with(|more| {
+                more.id = Some(id.workflow.to_string());
+                more.version = Some(id.version.to_string());
+            }));
         }
         Outcome::Invalid(findings) => {
             return Err(Problem::new(
@@ -100,7 +101,7 @@ pub async fn deploy(
                 "definition-invalid",
                 "the document is not a valid definition",
             )
-            .with("diagnostics", findings));
+            .with(|more| more.diagnostics = findings));
         }
     };
     if dry_run {
@@ -169,7 +170,7 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Unread) -> Result<Source
 #[serde(deny_unknown_fields)]
 pub struct Listing {
     after: Option<String>,
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 /// The position of a definition in the listing: by workflow, then in the order of deployment.
@@ -256,7 +257,8 @@ pub async fn delete(
                  them continue to their end with 'force=true'",
                 cut(&id.to_string())
             );
-            Err(Problem::conflict("definition-in-use", detail).with("instances", instances))
+            Err(Problem::conflict("definition-in-use", detail)
+                .with(|more| more.instances = Some(instances)))
         }
         Deletion::Unknown => Err(unknown(&id)),
     }
@@ -286,44 +288,7 @@ pub async fn activate(
     })
 }
 
-pub async fn pause(
-    State(api): State<Api>,
-    Path(workflow): Path<String>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
-    set_paused(&api, &workflow, &operator, true).await
-}
-
-pub async fn resume(
-    State(api): State<Api>,
-    Path(workflow): Path<String>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
-    set_paused(&api, &workflow, &operator, false).await
-}
-
-async fn set_paused(
-    api: &Api,
-    workflow: &str,
-    operator: &Operator,
-    on: bool,
-) -> Result<Response, Problem> {
-    let deployed = resolve(api, workflow).await?;
-    if deployed.calendar.is_none() {
-        let detail = format!("{} has no schedule", deployed.id());
-        return Err(Problem::conflict("no-schedule", cut(&detail)));
-    }
-    api.service.pause_schedule(workflow, on).await?;
-    let response = Json(json!({"id": workflow, "paused": on})).into_response();
-    let action = match on {
-        true => "schedule-pause",
-        false => "schedule-resume",
-    };
-    let entry = schedules::entry(action, workflow, operator);
-    Ok(audited(response, entry))
-}
-
-async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {
+pub(super) async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, Problem> {
     let catalog = api.service.registry.catalog().await?;
     catalog.latest_of(workflow).cloned().ok_or_else(|| {
         let detail = format!("there is no workflow '{workflow}'");

@@ -66,8 +66,7 @@ pub async fn publish(
         let reach = api.service.publish_explained(event).await;
         let reach = reach.map_err(|error| {
             Problem::from(error)
-                .with("index", accepted.len())
-                .with("accepted", accepted.clone())
+                .with(|more| (more.index, more.accepted) = (Some(accepted.len()), accepted.clone()))
         })?;
         accepted.push(reach.json(event));
     }
@@ -262,7 +261,7 @@ fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
         if bytes.len() > EVENT_BYTES_MAX && item.to_string().len() > EVENT_BYTES_MAX {
             let detail = format!("event {index} is larger than {EVENT_BYTES_MAX} bytes");
             let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
-            return Err(problem.with("index", index));
+            return Err(problem.with(|more| more.index = Some(index)));
         }
         let event = cloudevents::structured(&item);
         events.push(event.map_err(|invalid| problem(&invalid, Some(index)))?);
@@ -277,6 +276,8 @@ fn problem(invalid: &Invalid, index: Option<usize>) -> Problem {
     };
     match index {
         None => new(invalid.to_string()),
-        Some(index) => new(format!("event {index}: {invalid}")).with("index", index),
+        Some(index) => {
+            new(format!("event {index}: {invalid}")).with(|more| more.index = Some(index))
+        }
     }
 }

@@ -72,7 +72,7 @@ pub(super) async fn authorize(
             cut(asked)
         );
         return Problem::not_found("unknown-namespace", detail)
-            .with("namespace", served)
+            .with(|more| more.namespace = Some(served.to_owned()))
             .into_response();
     }
     if !api.access.is_open() {
@@ -144,7 +144,7 @@ fn refuse(denied: &Denied, request: &Request) -> Response {
             tracing::info!(%method, path, detail, "a request is refused");
             let mut problem = Problem::new(StatusCode::FORBIDDEN, "forbidden", detail);
             if let Denied::Role { role, .. } = denied {
-                problem = problem.with("role", role.as_str());
+                problem = problem.with(|more| more.role = Some(role.as_str().to_owned()));
             }
             let challenge = "Bearer realm=\"swirl\", error=\"insufficient_scope\"";
             (problem, Some(challenge))

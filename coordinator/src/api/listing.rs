@@ -45,7 +45,7 @@ pub struct Query {
     prefix: Option<String>,
     query: Option<String>,
     after: Option<String>,
-    limit: Option<usize>,
+    limit: Option<u32>,
 }
 
 impl Query {
@@ -215,8 +215,7 @@ pub(super) fn parse(
             false => "invalid-search",
         };
         Problem::bad_request(code, error.to_string())
-            .with("position", error.at)
-            .with("length", error.length)
+            .with(|more| (more.position, more.length) = (Some(error.at), Some(error.length)))
     })
 }
 

@@ -40,6 +40,7 @@ mod request;
 mod rewind;
 mod router;
 mod schedules;
+mod serve;
 mod shared;
 mod start;
 mod states;

@@ -404,8 +404,10 @@ async fn operate(
     let action = action.map_err(|unfit| {
         let problem = Problem::conflict(unfit.code(), unfit.to_string());
         match unfit {
-            Unfit::KeyInUse { by, .. } => problem.with("instance", by.as_str()),
-            Unfit::OwnData { state: Some(state) } => problem.with("rerunState", state),
+            Unfit::KeyInUse { by, .. } => {
+                problem.with(|more| more.instance = Some(by.as_str().to_owned()))
+            }
+            Unfit::OwnData { state } => problem.with(|more| more.rerun_state = state),
             _ => problem,
         }
     })?;

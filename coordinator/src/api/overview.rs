@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
-use axum::{Extension, Json};
 use futures::{StreamExt, stream};
-use serde_json::{Value, json};
+use swirl_api::Nothing;
+use swirl_api::overview::{Failures, Me, Oldest, Overview, StatusCount};
 use swirl_model::instance::Status;
 use swirl_ports::{Filter, Summary};
 use swirl_presentation::place::place;
 
 use super::Api;
 use super::problem::Problem;
-use crate::access::Caller;
+use super::serve::Asked;
 
 /// How many running and how many faulted instances are examined, newest first.
 const COUNTED_MAX: usize = 1000;
@@ -38,11 +37,15 @@ struct Kind {
     error: String,
 }
 
-pub async fn overview(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+pub async fn overview(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<Overview, Problem> {
     let (total, _) = api.queries.counts(&[]).await?;
     let counts = STATUSES.map(|status| {
         let mut total = total;
-        json!({"status": status.as_str(), "count": *total.of(status), "more": false})
+        StatusCount {
+            status: status.into(),
+            count: *total.of(status),
+            more: false,
+        }
     });
     let some = async |status| {
         let filter = Filter {
@@ -57,24 +60,23 @@ pub async fn overview(State(api): State<Api>) -> Result<Json<Value>, Problem> {
     let suspended = running.iter().filter(|row| row.suspended).count();
     // The rows are newest first, so the last one is the oldest that was examined.
     let oldest = running.iter().rev().take(LISTED).map(row);
-    let oldest: Vec<Value> = oldest.collect();
-    Ok(Json(json!({
-        "counts": counts,
-        "suspended": suspended,
-        "failures": failures(&api, &faulted).await?,
-        "oldest": oldest,
-    })))
+    Ok(Overview {
+        counts: counts.into(),
+        suspended,
+        failures: failures(&api, &faulted).await?,
+        oldest: oldest.collect(),
+    })
 }
 
-fn row(summary: &Summary) -> Value {
+fn row(summary: &Summary) -> Oldest {
     let header = &summary.header;
-    json!({
-        "id": header.id.as_str(),
-        "workflow": &*header.definition.workflow,
-        "version": header.version,
-        "suspended": summary.suspended,
-        "startedAt": format!("{:.3}", header.started_at),
-    })
+    Oldest {
+        id: header.id.to_string(),
+        workflow: header.definition.workflow.to_string(),
+        version: header.version.to_string(),
+        suspended: summary.suspended,
+        started_at: header.started_at.into(),
+    }
 }
 
 /// The state in which an instance failed, if its definition can be read.
@@ -89,7 +91,7 @@ async fn look(api: &Api, summary: &Summary) -> Result<Option<String>, Problem> {
 }
 
 /// The newest failures by workflow, state and error, the most frequent first.
-async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Value>, Problem> {
+async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Failures>, Problem> {
     let newest = faulted.iter().take(LOOKED_AT);
     let looked: Vec<_> = stream::iter(newest.map(|summary| look(api, summary)).collect::<Vec<_>>())
         .buffered(AT_ONCE)
@@ -108,31 +110,29 @@ async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Value>, Problem>
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
-    let shown = groups.iter().take(LISTED).map(|(kind, all)| {
+    let shown = groups.into_iter().take(LISTED).map(|(kind, all)| {
         let newest = all.first();
         let message = newest.and_then(|one| one.error.as_ref());
-        json!({
-            "workflow": kind.workflow,
-            "state": kind.state,
-            "error": kind.error,
-            "count": all.len(),
-            "newest": newest.map(|one| one.header.id.as_str()),
-            "message": message.map(|error| error.message.to_string()),
-        })
+        Failures {
+            workflow: kind.workflow,
+            state: kind.state,
+            error: kind.error,
+            count: all.len(),
+            newest: newest.map(|one| one.header.id.to_string()),
+            message: message.map(|error| error.message.to_string()),
+        }
     });
     Ok(shown.collect())
 }
 
 /// The caller and their permissions.
-pub async fn me(State(api): State<Api>, caller: Option<Extension<Caller>>) -> Json<Value> {
-    let caller = caller.map(|Extension(caller)| caller);
-    let roles = caller.iter().flat_map(|caller| &caller.roles);
-    let roles: Vec<&str> = roles.map(|role| role.as_str()).collect();
-    Json(json!({
-        "name": caller.as_ref().map(|caller| &caller.name),
-        "roles": roles,
-        "open": api.access.is_open(),
-        "namespace": api.access.namespace(),
-        "version": env!("CARGO_PKG_VERSION"),
-    }))
+pub async fn me(api: Api, asked: Asked<Nothing, Nothing, Nothing>) -> Result<Me, Problem> {
+    let roles = asked.caller.iter().flat_map(|caller| &caller.roles);
+    Ok(Me {
+        roles: roles.map(ToString::to_string).collect(),
+        name: asked.caller.map(|caller| caller.name),
+        open: api.access.is_open(),
+        namespace: api.access.namespace().to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
 }

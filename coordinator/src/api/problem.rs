@@ -1,8 +1,9 @@
 //! Errors in responses: RFC 9457, `application/problem+json`, each with a stable `code`.
 
+use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::{Map, Value, json};
+use swirl_api::Members;
 
 /// Why a request is refused.
 #[derive(Debug)]
@@ -11,7 +12,7 @@ pub struct Problem {
     /// Programs distinguish problems by the code, so a code never changes.
     code: &'static str,
     detail: String,
-    extra: Map<String, Value>,
+    more: Box<Members>,
 }
 
 impl Problem {
@@ -20,7 +21,7 @@ impl Problem {
             status,
             code,
             detail: detail.into(),
-            extra: Map::new(),
+            more: Box::default(),
         }
     }
 
@@ -59,10 +60,10 @@ impl Problem {
         &self.detail
     }
 
-    /// Adds a member to the response.
+    /// Adds members to the response.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Problem {
-        self.extra.insert(name.to_owned(), value.into());
+    pub fn with(mut self, add: impl FnOnce(&mut Members)) -> Problem {
+        add(&mut self.more);
         self
     }
 }
@@ -115,16 +116,15 @@ impl From<swirl_ports::Error> for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut body = json!({
-            "title": self.status.canonical_reason().unwrap_or("Error"),
-            "status": self.status.as_u16(),
-            "code": self.code,
-            "detail": self.detail,
+        let title = self.status.canonical_reason().unwrap_or("Error");
+        let body = Json(swirl_api::Problem {
+            title: title.to_owned(),
+            status: self.status.as_u16(),
+            code: self.code.to_owned(),
+            detail: self.detail,
+            more: self.more,
         });
-        if let Some(members) = body.as_object_mut() {
-            members.extend(self.extra);
-        }
-        let mut response = (self.status, body.to_string()).into_response();
+        let mut response = (self.status, body).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         if self.status == StatusCode::UNSUPPORTED_MEDIA_TYPE {

@@ -13,15 +13,17 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, delete, get, options, post};
+use axum::routing::{delete, get, options, post};
 use futures::FutureExt;
 use percent_encoding::percent_decode_str;
 use serde_json::json;
+use swirl_api::OPENAPI;
 use swirl_ports::Filter;
 
 use super::answered::{self, Watched};
 use super::hosts::plain_host;
 use super::problem::Problem;
+use super::serve::{Route, serve};
 use super::shared::{self, Shared};
 use super::{
     Api, audit, batches, below, changes, console, cors, counts, dead_letters, definitions,
@@ -41,10 +43,8 @@ const SHARED: [&str; 4] = [
     "/api/v1/instances/{id}/history",
 ];
 
-const OPENAPI: &str = include_str!("openapi.json");
-
-/// All routes: required role, path and handler. `openapi.json` describes the same routes.
-fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
+/// All routes with their handlers.
+fn routes() -> Vec<Route> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
         (Operate, "/api/v1/audit", get(audit::list)),
@@ -59,23 +59,11 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             post(batches::resume),
         ),
         (Operate, "/api/v1/batches/{id}/stop", post(batches::stop)),
-        (Read, "/api/v1/counts", get(counts::counts)),
-        (Read, "/api/v1/dead-letters", get(dead_letters::list)),
-        (
-            Read,
-            "/api/v1/dead-letters/{sequence}",
-            get(dead_letters::one),
-        ),
-        (
-            Operate,
-            "/api/v1/dead-letters/{sequence}",
-            delete(dead_letters::remove),
-        ),
-        (
-            Operate,
-            "/api/v1/dead-letters/{sequence}/retry",
-            post(dead_letters::retry),
-        ),
+        serve(&swirl_api::counts::COUNT, counts::counts),
+        serve(&swirl_api::dead_letters::LIST, dead_letters::list),
+        serve(&swirl_api::dead_letters::GET, dead_letters::one),
+        serve(&swirl_api::dead_letters::DROP, dead_letters::remove),
+        serve(&swirl_api::dead_letters::RETRY, dead_letters::retry),
         (Read, "/api/v1/definitions", get(definitions::list)),
         (Deploy, "/api/v1/definitions", post(definitions::deploy)),
         (Read, "/api/v1/definitions/{id}", get(definitions::latest)),
@@ -157,10 +145,10 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/instances/{id}/suspend",
             post(operate::suspend),
         ),
-        (Read, "/api/v1/me", get(overview::me)),
+        serve(&swirl_api::overview::ME, overview::me),
         (Nothing, "/api/v1/openapi.json", get(openapi)),
-        (Read, "/api/v1/overview", get(overview::overview)),
-        (Read, "/api/v1/schedules", get(schedules::list)),
+        serve(&swirl_api::overview::OVERVIEW, overview::overview),
+        serve(&swirl_api::schedules::LIST, schedules::list),
         (Read, "/api/v1/views", get(views::list)),
         (Operate, "/api/v1/views", post(views::save)),
         (Operate, "/api/v1/views/{name}", delete(views::remove)),
@@ -171,26 +159,10 @@ fn routes() -> Vec<(Need, &'static str, MethodRouter<Api>)> {
             "/api/v1/workflows/{id}/instances",
             post(start::start),
         ),
-        (
-            Operate,
-            "/api/v1/workflows/{id}/schedule/backfill",
-            post(schedules::backfill),
-        ),
-        (
-            Operate,
-            "/api/v1/workflows/{id}/schedule/fire",
-            post(schedules::fire),
-        ),
-        (
-            Operate,
-            "/api/v1/workflows/{id}/schedule/pause",
-            post(definitions::pause),
-        ),
-        (
-            Operate,
-            "/api/v1/workflows/{id}/schedule/resume",
-            post(definitions::resume),
-        ),
+        serve(&swirl_api::schedules::BACKFILL, schedules::backfill),
+        serve(&swirl_api::schedules::FIRE, schedules::fire),
+        serve(&swirl_api::schedules::PAUSE, schedules::pause),
+        serve(&swirl_api::schedules::RESUME, schedules::resume),
         (Nothing, "/healthz", get(healthz)),
         (Nothing, "/metrics", get(metrics)),
         (Nothing, "/readyz", get(readyz)),

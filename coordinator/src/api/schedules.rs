@@ -2,42 +2,30 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use axum::http::StatusCode;
+use swirl_api::schedules::{
+    Backfill, Backfilled, Kind, ListQuery, PausedSchedule, PlannedStart, Schedule, Schedules,
+    Started, Workflow,
+};
+use swirl_api::{Nothing, Reason};
 use swirl_engine::Definition;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::When;
 use swirl_service::{Audited, NotFilled, Operator, Planned};
 
-use super::Api;
-use super::audit::audited;
-use super::operate::Asker;
-use super::paging;
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters, Unread, located};
+use super::request::{self, located};
+use super::serve::{Asked, Done};
+use super::{Api, definitions, paging};
 
 /// The default and the maximum number of next starts in a listing.
 const NEXT: usize = 3;
 const NEXT_MAX: usize = 100;
-/// The largest body, in bytes.
-const BODY_BYTES_MAX: usize = 4 << 10;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Query {
-    next: Option<usize>,
-    after: Option<String>,
-    limit: Option<usize>,
-}
 
 pub async fn list(
-    State(api): State<Api>,
-    Parameters(query): Parameters<Query>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
+) -> Result<Schedules, Problem> {
     let count = query.next.unwrap_or(NEXT);
     if !(1..=NEXT_MAX).contains(&count) {
         let detail = format!("'next' is from 1 to {NEXT_MAX}");
@@ -48,87 +36,98 @@ pub async fn list(
     // One more than shown, to know whether there are more.
     let asked = api.service.planned(count, after.as_deref(), limit + 1);
     let place = |one: &Planned| one.definition.workflow.to_string();
-    let (rows, next) = paging::page(asked.await?, limit, place, row);
-    Ok(Json(json!({
-        "schedules": rows,
-        "complete": next.is_none(),
-        "next": next,
-    })))
+    let (schedules, next) = paging::page(asked.await?, limit, place, row);
+    Ok(Schedules {
+        schedules,
+        complete: next.is_none(),
+        next,
+    })
 }
 
-fn row(planned: &Planned) -> Value {
+fn row(planned: &Planned) -> Schedule {
     let (kind, text) = match &planned.schedule.when {
-        When::Cron { expression, .. } => ("cron", expression),
-        When::Interval(text) => ("interval", text),
-        When::After(text) => ("after", text),
-        When::Window(text) => ("window", text),
+        When::Cron { expression, .. } => (Kind::Cron, expression),
+        When::Interval(text) => (Kind::Interval, text),
+        When::After(text) => (Kind::After, text),
+        When::Window(text) => (Kind::Window, text),
     };
-    let next = planned.next.iter().map(|at| format!("{at:.3}"));
-    json!({
-        "workflow": &*planned.definition.workflow,
-        "version": &*planned.definition.version,
-        "kind": kind,
-        "schedule": text,
-        "timezone": planned.schedule.timezone,
-        "paused": planned.paused,
-        "byEvents": planned.by_events,
-        "next": next.collect::<Vec<_>>(),
-    })
+    Schedule {
+        workflow: planned.definition.workflow.to_string(),
+        version: planned.definition.version.to_string(),
+        kind,
+        schedule: text.to_string(),
+        timezone: planned.schedule.timezone.as_ref().map(ToString::to_string),
+        paused: planned.paused,
+        by_events: planned.by_events,
+        next: planned.next.iter().copied().map(Into::into).collect(),
+    }
+}
+
+pub async fn pause(
+    api: Api,
+    asked: Asked<Workflow, Reason, Nothing>,
+) -> Result<Done<PausedSchedule>, Problem> {
+    set_paused(&api, asked, true).await
+}
+
+pub async fn resume(
+    api: Api,
+    asked: Asked<Workflow, Reason, Nothing>,
+) -> Result<Done<PausedSchedule>, Problem> {
+    set_paused(&api, asked, false).await
+}
+
+async fn set_paused(
+    api: &Api,
+    asked: Asked<Workflow, Reason, Nothing>,
+    paused: bool,
+) -> Result<Done<PausedSchedule>, Problem> {
+    let operator = asked.operator()?;
+    let Workflow { id } = asked.path;
+    let deployed = definitions::resolve(api, &id).await?;
+    if deployed.calendar.is_none() {
+        let detail = format!("{} has no schedule", deployed.id());
+        return Err(Problem::conflict("no-schedule", cut(&detail)));
+    }
+    api.service.pause_schedule(&id, paused).await?;
+    let action = match paused {
+        true => "schedule-pause",
+        false => "schedule-resume",
+    };
+    let entry = entry(action, &id, &operator);
+    Ok(Done::from(PausedSchedule { id, paused }).audited(entry))
 }
 
 /// Starts an instance at once, in addition to those of the schedule.
 pub async fn fire(
-    State(api): State<Api>,
-    Path(workflow): Path<String>,
-    Asker(operator): Asker,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+    api: Api,
+    asked: Asked<Workflow, Reason, Nothing>,
+) -> Result<Done<Started>, Problem> {
+    let operator = asked.operator()?;
+    let Workflow { id: workflow } = asked.path;
     let definition = scheduled(&api, &workflow).await?;
-    let request = match request::key(&headers)? {
+    let request = match asked.key {
         Some(key) => format!("key {key}"),
         None => request::draw()?,
     };
     let fired = api.service.fire_now(&definition, &request).await?;
     let (id, new) = fired.map_err(|error| refused(&error.to_string()))?;
-    let status = if new {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    let body = Json(json!({"id": id.as_str(), "new": new}));
-    let mut response = (status, body).into_response();
-    if let Ok(location) = located(&["instances", id.as_str()]).parse() {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    if new {
-        let entry = entry("schedule-fire", &workflow, &operator).with("instance", &id);
-        response = audited(response, entry);
-    }
-    Ok(response)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Backfill {
-    from: String,
-    to: String,
-    #[serde(default)]
-    dry_run: bool,
+    let id = id.to_string();
+    let location = located(&["instances", &id]);
+    let entry = entry("schedule-fire", &workflow, &operator).with("instance", &id);
+    let done = Done::from(Started { id, new }).located(location);
+    Ok(match new {
+        true => done.with_status(StatusCode::CREATED).audited(entry),
+        false => done,
+    })
 }
 
 pub async fn backfill(
-    State(api): State<Api>,
-    Path(workflow): Path<String>,
-    Asker(operator): Asker,
-    body: Unread,
-) -> Result<Response, Problem> {
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    let asked: Backfill = serde_json::from_slice(&bytes).map_err(|error| {
-        let detail = format!(
-            "the body must be {{\"from\": \"2026-01-31T00:00:00Z\", \"to\": ..., \"dryRun\": true}}: {error}"
-        );
-        Problem::bad_request("invalid-json", cut(&detail))
-    })?;
+    api: Api,
+    asked: Asked<Workflow, Reason, Backfill>,
+) -> Result<Done<Backfilled>, Problem> {
+    let operator = asked.operator()?;
+    let Workflow { id: workflow } = asked.path;
     let instant = |name: &str, text: &str| {
         // A date is its beginning in UTC, as in queries.
         let midnight = format!("{text}T00:00:00Z");
@@ -140,39 +139,37 @@ pub async fn backfill(
             Problem::bad_request("invalid-json", cut(&detail))
         })
     };
-    let time = (instant("from", &asked.from)?, instant("to", &asked.to)?);
+    let Backfill { from, to, dry_run } = asked.body;
+    let time = (instant("from", &from)?, instant("to", &to)?);
     let definition = scheduled(&api, &workflow).await?;
-    let filled = api.service.backfill(&definition, time, asked.dry_run);
+    let filled = api.service.backfill(&definition, time, dry_run);
     let filled = filled.await?.map_err(|error| match error {
         NotFilled::Refused(error) => refused(&error.to_string()),
         error => Problem::bad_request("invalid-range", error.to_string()),
     })?;
-    let rows = filled.iter().map(|one| {
-        json!({
-            "at": format!("{:.3}", one.at),
-            "id": one.instance.as_str(),
-            "new": one.new,
-        })
-    });
-    let response = Json(json!({
-        "workflow": workflow,
-        "dryRun": asked.dry_run,
-        "starts": rows.collect::<Vec<_>>(),
-    }));
-    let response = response.into_response();
-    if asked.dry_run {
-        return Ok(response);
-    }
     let started = filled.iter().filter(|one| one.new).count();
     let entry = entry("schedule-backfill", &workflow, &operator)
         .with("from", format!("{:.3}", time.0))
         .with("to", format!("{:.3}", time.1))
         .with("started", started);
-    Ok(audited(response, entry))
+    let starts = filled.iter().map(|one| PlannedStart {
+        at: one.at.into(),
+        id: one.instance.to_string(),
+        new: one.new,
+    });
+    let done = Done::from(Backfilled {
+        workflow,
+        dry_run,
+        starts: starts.collect(),
+    });
+    Ok(match dry_run {
+        true => done,
+        false => done.audited(entry),
+    })
 }
 
 /// The entry of an action on a schedule in the audit log.
-pub(super) fn entry(action: &'static str, workflow: &str, operator: &Operator) -> Audited {
+fn entry(action: &'static str, workflow: &str, operator: &Operator) -> Audited {
     Audited::new(action, "schedule", workflow).because(operator.reason.as_deref())
 }
 

@@ -109,13 +109,11 @@ fn problem(refused: &Refused) -> Problem {
             "start-refused",
             error.to_string(),
         )
-        .with("error", serde_json::Value::from(&error.to_data())),
-        Refused::KeyInUse { by, .. } => {
-            Problem::conflict("key-in-use", detail).with("instance", by.as_str())
-        }
-        Refused::Conflict { instance, .. } => {
-            Problem::conflict("key-conflict", detail).with("instance", instance.as_str())
-        }
+        .with(|more| more.error = Some((&error.to_data()).into())),
+        Refused::KeyInUse { by, .. } => Problem::conflict("key-in-use", detail)
+            .with(|more| more.instance = Some(by.as_str().to_owned())),
+        Refused::Conflict { instance, .. } => Problem::conflict("key-conflict", detail)
+            .with(|more| more.instance = Some(instance.as_str().to_owned())),
     }
 }
 

@@ -51,8 +51,7 @@ async fn answer(mut stream: TcpStream) -> (u16, String) {
 }
 
 fn operations() -> Vec<(String, String)> {
-    let document: serde_json::Value =
-        serde_json::from_str(include_str!("../../src/api/openapi.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(swirl_api::OPENAPI).unwrap();
     let mut all = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in ["post", "delete"] {

@@ -386,7 +386,7 @@ fn failure(failure: &WorkflowError) -> String {
     error_text(&name, &code, &clean(&failure.message))
 }
 
-/// A value in a line. Control characters are removed, because they could move the cursor of a terminal.
+/// A value in a line.
 pub fn shown(value: &Value) -> String {
     let text = match value {
         Value::Null => String::new(),
@@ -396,7 +396,8 @@ pub fn shown(value: &Value) -> String {
     clean(&text)
 }
 
-fn clean(text: &str) -> String {
+/// A text in a line. Control characters are removed, because they could move the cursor of a terminal.
+pub fn clean(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { ' ' } else { c })
         .collect()

@@ -13,6 +13,7 @@ mod manifests;
 mod modules;
 mod ports;
 mod sleeps;
+mod untyped;
 mod whitespace;
 mod words;
 
@@ -27,7 +28,7 @@ use crate::finding::Finding;
 
 type Rule = fn(&Tree) -> Result<Vec<Finding>>;
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     book::check,
     circles::check,
     decisions::check,
@@ -41,6 +42,7 @@ const RULES: [Rule; 15] = [
     modules::check,
     ports::check,
     sleeps::check,
+    untyped::check,
     whitespace::check,
     words::check,
 ];

@@ -1,0 +1,321 @@
+//! The OpenAPI document, `openapi.json`: what is described here comes from the types, everything else is still written
+//! by hand in the document itself. The test compares; with `SWIRL_WRITE=1` it writes.
+
+use schemars::generate::{Contract, SchemaSettings};
+use schemars::{JsonSchema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use crate::endpoint::{Endpoint, Method};
+use crate::problem::Problem;
+use crate::{counts, dead_letters, overview, schedules};
+
+/// The routes that have types, in alphabetical order.
+static ROUTES: &[&dyn Described] = &[
+    &counts::COUNT,
+    &dead_letters::DROP,
+    &dead_letters::GET,
+    &dead_letters::LIST,
+    &dead_letters::RETRY,
+    &overview::ME,
+    &overview::OVERVIEW,
+    &schedules::BACKFILL,
+    &schedules::FIRE,
+    &schedules::LIST,
+    &schedules::PAUSE,
+    &schedules::RESUME,
+];
+
+/// A route without its types.
+trait Described: Sync {
+    fn place(&self) -> (&'static str, Method);
+
+    /// Its operation, whose schemas may refer to others.
+    fn operation(&self, schemas: &mut Schemas) -> Value;
+}
+
+/// Types are described as they are sent: an answer has members that a request may leave out.
+struct Schemas {
+    sent: SchemaGenerator,
+    taken: SchemaGenerator,
+}
+
+impl Schemas {
+    fn new() -> Schemas {
+        let generator = |contract| {
+            let mut settings = SchemaSettings::draft2020_12();
+            settings.contract = contract;
+            settings.definitions_path = "/components/schemas".into();
+            settings.into_generator()
+        };
+        Schemas {
+            sent: generator(Contract::Serialize),
+            taken: generator(Contract::Deserialize),
+        }
+    }
+
+    /// The parameters that are the members of a type.
+    fn parameters<T: JsonSchema>(&mut self, place: &str, all: &mut Vec<Value>) {
+        let mut schema = self.taken.subschema_for::<T>().to_value();
+        tidy(&mut schema, false);
+        let required = names(&schema);
+        let Some(Value::Object(members)) = schema.get_mut("properties").map(Value::take) else {
+            return;
+        };
+        for (name, mut schema) in members {
+            let mut parameter = json!({"name": name, "in": place});
+            if required.contains(&name) {
+                parameter["required"] = json!(true);
+            }
+            let about = schema
+                .as_object_mut()
+                .and_then(|one| one.remove("description"));
+            if let Some(about) = about {
+                parameter["description"] = about;
+            }
+            parameter["schema"] = schema;
+            all.push(parameter);
+        }
+    }
+}
+
+impl<P, Q, B, A> Described for Endpoint<P, Q, B, A>
+where
+    P: JsonSchema,
+    Q: JsonSchema,
+{
+    fn place(&self) -> (&'static str, Method) {
+        (self.path, self.method)
+    }
+
+    fn operation(&self, schemas: &mut Schemas) -> Value {
+        let role = self
+            .need
+            .role()
+            .map(|role| json!({"token": [role.as_str()]}));
+        let mut operation = json!({
+            "operationId": self.id,
+            "summary": self.summary,
+            "tags": [self.tag],
+            "security": role.into_iter().collect::<Vec<_>>(),
+        });
+        let mut parameters = Vec::new();
+        schemas.parameters::<P>("path", &mut parameters);
+        if let Some(about) = self.key {
+            let schema = json!({"type": "string"});
+            parameters.push(
+                json!({"name": "Idempotency-Key", "in": "header", "description": about, "schema": schema}),
+            );
+        }
+        schemas.parameters::<Q>("query", &mut parameters);
+        if !parameters.is_empty() {
+            operation["parameters"] = parameters.into();
+        }
+        if let Some(body) = &self.takes {
+            let mut schema = (body.schema)(&mut schemas.taken).to_value();
+            tidy(&mut schema, false);
+            operation["requestBody"] =
+                json!({"required": body.required, "content": content(schema)});
+        }
+        let mut responses = Map::new();
+        for success in self.successes.iter().flatten() {
+            let mut schema = (success.schema)(&mut schemas.sent).to_value();
+            tidy(&mut schema, true);
+            let mut response = json!({"description": success.about, "content": content(schema)});
+            if success.located {
+                let location = json!({"description": "Its address.", "schema": {"type": "string"}});
+                response["headers"] = json!({"Location": location});
+            }
+            responses.insert(success.status.to_string(), response);
+        }
+        let statuses = self.problems.iter().map(u16::to_string);
+        for status in statuses.chain(["default".to_owned()]) {
+            responses.insert(status, json!({"$ref": "#/components/responses/Problem"}));
+        }
+        operation["responses"] = responses.into();
+        operation
+    }
+}
+
+/// A body in JSON. The schema of a whole body has no description besides the body's.
+fn content(mut schema: Value) -> Value {
+    if let Some(members) = schema.as_object_mut() {
+        members.remove("description");
+    }
+    json!({"application/json": {"schema": schema}})
+}
+
+fn names(schema: &Value) -> Vec<String> {
+    let names = schema["required"].as_array().into_iter().flatten();
+    names
+        .filter_map(|name| name.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// Brings a schema into the form of the document: a member that may be absent is not null instead, integers have no
+/// size, and descriptions have no line breaks of the source. `is_sent`: only requests have defaults.
+fn tidy(schema: &mut Value, is_sent: bool) {
+    let required = names(schema);
+    match schema {
+        Value::Array(all) => all.iter_mut().for_each(|one| tidy(one, is_sent)),
+        Value::Object(members) => {
+            if members
+                .get("type")
+                .is_some_and(|kind| kind == "integer" || kind == &json!(["integer", "null"]))
+            {
+                members.remove("format");
+            }
+            if is_sent {
+                members.remove("default");
+            }
+            if let Some(Value::String(about)) = members.get_mut("description") {
+                *about = about.replace('\n', " ");
+            }
+            for (name, member) in members.iter_mut() {
+                match (name.as_str(), member) {
+                    ("properties", Value::Object(properties)) => {
+                        for (name, property) in properties {
+                            tidy(property, is_sent);
+                            if !required.contains(name) {
+                                not_null(property);
+                            }
+                        }
+                    }
+                    ("items", member @ Value::Bool(true)) => *member = json!({}),
+                    // Values, which may look like schemas.
+                    ("const" | "default" | "enum" | "examples" | "required", _) => {}
+                    (_, member) => tidy(member, is_sent),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes `null` out of what a schema allows.
+fn not_null(schema: &mut Value) {
+    if let Some(Value::Array(kinds)) = schema.get_mut("type") {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = &kinds[..] {
+            schema["type"] = kind.clone();
+        }
+    }
+    let Some(members) = schema.as_object_mut() else {
+        return;
+    };
+    if members.get("default").is_some_and(Value::is_null) {
+        members.remove("default");
+    }
+    if let Some(Value::Array(all)) = members.get_mut("anyOf") {
+        all.retain(|one| one["type"] != "null");
+        if let [Value::Object(one)] = &all[..] {
+            let one = one.clone();
+            members.remove("anyOf");
+            members.extend(one);
+        }
+    }
+}
+
+/// The document, made from the one before: routes and schemas with types are derived, the others stay.
+///
+/// # Errors
+/// The one before is not JSON.
+pub fn derived(before: &str) -> serde_json::Result<String> {
+    let mut document: Value = serde_json::from_str(before)?;
+    let mut schemas = Schemas::new();
+    schemas.sent.subschema_for::<Problem>();
+    for route in ROUTES {
+        let (path, method) = route.place();
+        let method = method.as_str().to_ascii_lowercase();
+        document["paths"][path][method] = route.operation(&mut schemas);
+    }
+    for (generator, is_sent) in [(&mut schemas.sent, true), (&mut schemas.taken, false)] {
+        for (name, mut schema) in generator.take_definitions(true) {
+            tidy(&mut schema, is_sent);
+            document["components"]["schemas"][name] = schema;
+        }
+    }
+    Ok(written(&document))
+}
+
+/// JSON with as much on a line as there is room for.
+fn written(value: &Value) -> String {
+    let mut text = String::new();
+    write(value, 0, 0, &mut text);
+    text.push('\n');
+    text
+}
+
+/// `used`: what stands on the line before the value and behind it.
+fn write(value: &Value, indent: usize, used: usize, text: &mut String) {
+    const WIDTH: usize = 120;
+    let line = one_line(value);
+    let is_small = indent + used + line.chars().count() <= WIDTH;
+    let (open, close, parts): (_, _, Vec<(String, &Value)>) = match value {
+        Value::Object(all) if !is_small => {
+            let parts = all
+                .iter()
+                .map(|(name, part)| (format!("{}: ", json!(name)), part));
+            ("{", "}", parts.collect())
+        }
+        Value::Array(all) if !is_small => (
+            "[",
+            "]",
+            all.iter().map(|part| (String::new(), part)).collect(),
+        ),
+        _ => return text.push_str(&line),
+    };
+    text.push_str(open);
+    for (place, (name, part)) in parts.iter().enumerate() {
+        let (comma, indent) = (if place == 0 { "" } else { "," }, indent + 2);
+        text.push_str(&format!("{comma}\n{:indent$}{name}", ""));
+        write(part, indent, name.chars().count() + 1, text);
+    }
+    text.push_str(&format!("\n{:indent$}{close}", ""));
+}
+
+fn one_line(value: &Value) -> String {
+    let joined = |parts: Vec<String>| parts.join(", ");
+    match value {
+        Value::Object(all) => {
+            let parts = all
+                .iter()
+                .map(|(name, part)| format!("{}: {}", json!(name), one_line(part)));
+            format!("{{{}}}", joined(parts.collect()))
+        }
+        Value::Array(all) => format!("[{}]", joined(all.iter().map(one_line).collect())),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_says_what_the_types_say() {
+        let document = derived(crate::OPENAPI).unwrap();
+        if std::env::var_os("SWIRL_WRITE").is_some() {
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
+            return std::fs::write(path, document).unwrap();
+        }
+        let lines = crate::OPENAPI.lines().zip(document.lines()).enumerate();
+        let differing = lines.into_iter().find(|(_, (is, should))| is != should);
+        assert!(
+            crate::OPENAPI == document,
+            "openapi.json is not what the types say: write it with SWIRL_WRITE=1, and look at what changed; {differing:?}"
+        );
+    }
+
+    #[test]
+    fn each_schema_is_used() {
+        let document: Value = serde_json::from_str(crate::OPENAPI).unwrap();
+        for name in document["components"]["schemas"]
+            .as_object()
+            .unwrap()
+            .keys()
+        {
+            let place = format!("\"#/components/schemas/{name}\"");
+            assert!(crate::OPENAPI.contains(&place), "{name}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! A route of the API as a value: how it is asked, by whom, and what it answers. The server serves it, clients ask it,
+//! and the document describes it.
+
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use swirl_access::Need;
+
+/// No parameters, or no body.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Nothing {}
+
+/// What is asked of an action besides its own parameters.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Reason {
+    /// The reason, for the audit log.
+    #[schemars(length(max = 500))]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    Delete,
+    Get,
+    Post,
+}
+
+impl Method {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Method::Delete => "DELETE",
+            Method::Get => "GET",
+            Method::Post => "POST",
+        }
+    }
+}
+
+/// The schema of a type.
+pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// A status with which a route answers.
+#[derive(Clone, Copy)]
+pub(crate) struct Success {
+    pub status: u16,
+    pub about: &'static str,
+    pub schema: SchemaOf,
+    /// The answer has the address of what it is about.
+    pub located: bool,
+}
+
+/// A body that a route takes, as JSON.
+#[derive(Clone, Copy)]
+pub struct Takes {
+    pub bytes_max: usize,
+    pub required: bool,
+    /// For the message to a client that has sent something else.
+    pub example: &'static str,
+    pub(crate) schema: SchemaOf,
+}
+
+/// A route with its path's parameters, its query, its body and its answer.
+pub struct Endpoint<P, Q, B, A> {
+    pub method: Method,
+    pub path: &'static str,
+    pub need: Need,
+    /// Asking again changes nothing.
+    pub repeatable: bool,
+    pub takes: Option<Takes>,
+    pub(crate) id: &'static str,
+    pub(crate) tag: &'static str,
+    pub(crate) summary: &'static str,
+    /// What an `Idempotency-Key` does.
+    pub(crate) key: Option<&'static str>,
+    pub(crate) successes: [Option<Success>; 2],
+    pub(crate) problems: &'static [u16],
+    types: PhantomData<fn(&P, &Q, &B) -> A>,
+}
+
+impl<P, Q, B, A> Endpoint<P, Q, B, A> {
+    pub(crate) const fn new(method: Method, path: &'static str, need: Need) -> Self {
+        Endpoint {
+            method,
+            path,
+            need,
+            repeatable: matches!(method, Method::Get),
+            takes: None,
+            id: "",
+            tag: "",
+            summary: "",
+            key: None,
+            successes: [None; 2],
+            problems: &[],
+            types: PhantomData,
+        }
+    }
+
+    pub(crate) const fn named(
+        mut self,
+        id: &'static str,
+        tag: &'static str,
+        summary: &'static str,
+    ) -> Self {
+        (self.id, self.tag, self.summary) = (id, tag, summary);
+        self
+    }
+
+    pub(crate) const fn repeatable(mut self) -> Self {
+        self.repeatable = true;
+        self
+    }
+
+    /// It takes an `Idempotency-Key`, with which it can be asked again.
+    pub(crate) const fn keyed(mut self, about: &'static str) -> Self {
+        self.key = Some(about);
+        self.repeatable()
+    }
+
+    /// The problems that it answers in particular. Any route may answer others.
+    pub(crate) const fn refuses(mut self, problems: &'static [u16]) -> Self {
+        self.problems = problems;
+        self
+    }
+
+    /// Whether a request may have an `Idempotency-Key`.
+    pub fn is_keyed(&self) -> bool {
+        self.key.is_some()
+    }
+
+    /// The status with which it answers by default.
+    pub fn status(&self) -> u16 {
+        self.successes[0].map_or(200, |success| success.status)
+    }
+}
+
+impl<P, Q, B, A: JsonSchema> Endpoint<P, Q, B, A> {
+    /// The first one is its default.
+    pub(crate) const fn answers(self, status: u16, about: &'static str) -> Self {
+        self.success(status, about, false)
+    }
+
+    pub(crate) const fn located(self, status: u16, about: &'static str) -> Self {
+        self.success(status, about, true)
+    }
+
+    const fn success(mut self, status: u16, about: &'static str, located: bool) -> Self {
+        let success = Success {
+            status,
+            about,
+            schema: SchemaGenerator::subschema_for::<A>,
+            located,
+        };
+        match self.successes[0] {
+            None => self.successes[0] = Some(success),
+            Some(_) => self.successes[1] = Some(success),
+        }
+        self
+    }
+}
+
+impl<P, Q, B: JsonSchema, A> Endpoint<P, Q, B, A> {
+    pub(crate) const fn takes(
+        mut self,
+        bytes_max: usize,
+        required: bool,
+        example: &'static str,
+    ) -> Self {
+        self.takes = Some(Takes {
+            bytes_max,
+            required,
+            example,
+            schema: SchemaGenerator::subschema_for::<B>,
+        });
+        self
+    }
+}

@@ -1,0 +1,27 @@
+//! The contract of the HTTP API: each route as a value ([`Endpoint`]), with the types of its parameters, its body and
+//! its answer. The server serves these routes, every client asks them through one trait ([`Client`]), and
+//! `openapi.json` is derived from them ([why](../../../docs/adr/0034-api-as-types.md)).
+//!
+//! An answer may have more members than this version knows, and words that it doesn't; a request may not.
+
+mod client;
+mod endpoint;
+mod instance;
+mod instant;
+mod problem;
+mod words;
+
+pub mod counts;
+pub mod dead_letters;
+pub mod document;
+pub mod overview;
+pub mod schedules;
+
+pub use client::{Answer, Call, Client, Page, Reply, Request};
+pub use endpoint::{Endpoint, Method, Nothing, Reason, Takes};
+pub use instance::Status;
+pub use instant::Instant;
+pub use problem::{Members, Problem};
+
+/// The API's OpenAPI document.
+pub const OPENAPI: &str = include_str!("../openapi.json");

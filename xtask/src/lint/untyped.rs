@@ -1,0 +1,65 @@
+//! The API's contract is types (`shared/api`): a file that uses them builds no JSON by hand, and reads none by the names
+//! of members. Tests may.
+
+use anyhow::Result;
+use regex::Regex;
+
+use super::Tree;
+use crate::finding::Finding;
+
+/// The files that are done. The list only grows.
+const DONE: [&str; 12] = [
+    "cli/src/commands/dead_letters.rs",
+    "cli/src/commands/schedule.rs",
+    "console/src/pages/letters.rs",
+    "console/src/pages/schedules.rs",
+    "console/src/shell.rs",
+    "coordinator/src/api/counts.rs",
+    "coordinator/src/api/dead_letters.rs",
+    "coordinator/src/api/gate.rs",
+    "coordinator/src/api/paging.rs",
+    "coordinator/src/api/problem.rs",
+    "coordinator/src/api/schedules.rs",
+    "coordinator/src/api/serve.rs",
+];
+
+pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
+    let untyped = Regex::new(r#"\bjson!|[\w)\]]\["\w+"\]"#)?;
+    let mut findings = Vec::new();
+    for path in DONE {
+        let Some(text) = tree.text(path) else {
+            continue;
+        };
+        let lines = text.lines().enumerate();
+        let lines = lines.take_while(|(_, line)| line.trim() != "#[cfg(test)]");
+        for (index, line) in lines.filter(|(_, line)| untyped.is_match(line)) {
+            findings.push(Finding::at(
+                path,
+                index + 1,
+                format!("`{}`: use the types of shared/api", line.trim()),
+            ));
+        }
+    }
+    Ok(findings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lint::messages;
+
+    #[test]
+    fn files_with_types_have_no_untyped_json() {
+        let found = |path: &str, text: &str| messages(check(&Tree::of(&[(path, text)]))).len();
+        for (line, count) in [
+            ("json!({})", 1),
+            ("body[\"id\"].as_str()", 1),
+            ("x()[\"id\"]", 1),
+            ("let all = [\"id\"];", 0),
+            ("#[cfg(test)]\njson!({})", 0),
+        ] {
+            assert_eq!(found(DONE[0], line), count, "{line}");
+            assert_eq!(found("cli/src/other.rs", line), 0);
+        }
+    }
+}
