@@ -1,4 +1,4 @@
-//! Reads events from messages, publishes them, and classifies the outcome.
+//! Reads events from messages, finds which of them depend on each other, publishes them, and classifies the outcome.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -1,4 +1,5 @@
-//! Operation state (0.8, "Operation State"): actions, in sequence or in parallel.
+//! Operation state (0.8, "Operation State"): actions, in sequence or in parallel. Also `call` and `run` (DSL 1.0, "Call"
+//! and "Run"), a list of one.
 
 use swirl_model::CloudEvent;
 use swirl_model::workflow::{EventId, ListId};

@@ -1,4 +1,4 @@
-//! Parallel state (0.8, "Parallel State"): branches, each with its own copy of the state data.
+//! Parallel state (0.8, "Parallel State") and `fork` (DSL 1.0, "Fork"): branches, each with its own copy of the data.
 
 use swirl_model::scope::{BranchResult, ForkOrigin, ForkRun, Work};
 use swirl_model::workflow::{Body, Parallel};

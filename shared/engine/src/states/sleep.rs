@@ -1,4 +1,4 @@
-//! Sleep state (0.8, "Sleep State"): continues after a time.
+//! Sleep state (0.8, "Sleep State") and `wait` (DSL 1.0, "Wait"): continues after a time.
 
 use swirl_model::scope::{TimerKind, Work};
 use swirl_model::workflow::Period;

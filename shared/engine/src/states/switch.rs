@@ -1,4 +1,4 @@
-//! Switch state over data (0.8, "Switch State"): the first true condition wins.
+//! Switch state over data (0.8, "Switch State") and `switch` (DSL 1.0, "Switch"): the first true condition wins.
 
 use swirl_model::WorkflowError;
 use swirl_model::error::names;
