@@ -81,16 +81,7 @@ fn every_state_has_a_working_definition_and_its_picture() {
         pictures += 1;
     }
     assert!(pictures >= 12, "{pictures} pictures");
-    for state in [
-        "operation",
-        "switch",
-        "inject",
-        "sleep",
-        "foreach",
-        "parallel",
-        "event",
-        "callback",
-    ] {
+    for state in swirl_spec::vocabulary::kinds_of_state() {
         assert!(page.contains(&format!("type: {state}\n")), "{state}");
     }
 }

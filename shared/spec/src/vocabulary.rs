@@ -6,6 +6,7 @@ use swirl_model::workflow::Language;
 
 use crate::build::context;
 use crate::build::elsewhere;
+use crate::build::parts::states::KINDS;
 use crate::build::rule::Rule;
 use crate::edition::{self, Edition};
 use crate::editions;
@@ -24,6 +25,11 @@ pub fn of_task() -> impl Iterator<Item = &'static str> {
 /// The properties of which a task of DSL 1.0 has one, which says what it does.
 pub fn kinds_of_task() -> impl Iterator<Item = &'static str> {
     editions::v1_0::kinds_of_task()
+}
+
+/// The kinds of states, in the words of 0.8.
+pub fn kinds_of_state() -> impl Iterator<Item = &'static str> {
+    KINDS.iter().map(|kind| kind.word)
 }
 
 /// Whether a text can be a namespace or a name of DSL 1.0.
@@ -99,11 +105,7 @@ pub fn words() -> Vec<&'static str> {
     for entry in editions::EDITIONS {
         all.extend(entry.rules.iter().flat_map(Rule::words));
     }
-    all.extend(
-        crate::build::parts::states::KINDS
-            .iter()
-            .map(|kind| kind.word),
-    );
+    all.extend(kinds_of_state());
     let elsewhere = elsewhere::WORDS.iter();
     all.extend(elsewhere.flat_map(|(other, known, _)| [*other, *known]));
     all.into_iter().collect()

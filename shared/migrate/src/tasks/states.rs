@@ -135,8 +135,11 @@ impl Writer<'_> {
             StateKind::Foreach(foreach) => self.foreach(foreach, &state.name),
             StateKind::Event(event) => self.event_state(id, event),
             StateKind::Callback(callback) => self.callback(callback),
-            // Of tasks, or handled by itself.
-            _ => object([("set", marked("."))]),
+            // Switches aren't work.
+            _ => {
+                self.cannot("no task does what a state of this type does");
+                Data::object()
+            }
         }
     }
 

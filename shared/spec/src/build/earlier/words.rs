@@ -4,17 +4,7 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 
 use crate::build::ctx::Ctx;
-
-const STATES: [&str; 8] = [
-    "callback",
-    "event",
-    "foreach",
-    "inject",
-    "operation",
-    "parallel",
-    "sleep",
-    "switch",
-];
+use crate::build::parts::states::KINDS;
 
 const FUNCTIONS: [&str; 7] = [
     "rest",
@@ -28,7 +18,7 @@ const FUNCTIONS: [&str; 7] = [
 
 /// `type` of a state, in any case (docs/language.md#decision-4).
 pub(crate) fn state_word(_ctx: &mut Ctx<'_>, state: &mut Node) {
-    type_word(state, &STATES);
+    type_word(state, &KINDS.map(|kind| kind.word));
 }
 
 /// `type` of a function, in any case (docs/language.md#decision-4).
