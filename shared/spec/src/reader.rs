@@ -164,8 +164,9 @@ fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
     let (right, version) = version_key(edition);
     let hint =
         format!("write '{right}: \"{version}\"', or change the parts that are not of that edition");
-    let place = root.get(property).unwrap_or(root);
-    ctx.warn(place, codes::MISLEADING_EDITION, message, hint);
+    // The names of the properties here are meant as they are.
+    let location = ctx.location(root.get(property).unwrap_or(root));
+    ctx.warn_as_is(&location, codes::MISLEADING_EDITION, message, hint);
 }
 
 /// How a document states that it is of an edition.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use swirl_model::workflow::Language;
 
 use crate::build::context;
+use crate::build::dialect::name_of;
 use crate::build::elsewhere;
 use crate::build::parts::states::KINDS;
 use crate::build::rule::Rule;
@@ -55,7 +56,7 @@ pub fn of_other_editions() -> BTreeSet<&'static str> {
     for entry in editions::EDITIONS {
         all.extend((entry.properties)());
         let own = entry.dialect.own_names.iter();
-        all.extend(own.flat_map(|(name, own)| [*name, *own]));
+        all.extend(own.flat_map(|(name, own)| [name_of(name), *own]));
         all.extend(entry.rules.iter().flat_map(Rule::names));
     }
     let elsewhere = elsewhere::PROPERTIES.iter();

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use swirl_documents::diagnostic::Diagnostics;
-use swirl_documents::source::Node;
+use swirl_documents::source::{Member, Node};
 use swirl_documents::suggest;
 use swirl_model::workflow::{
     AuthId, EventId, FlowId, FunctionId, Language, Period, Retry, StateId, Workflow,
@@ -77,6 +77,8 @@ pub(crate) struct Ctx<'a> {
     pub dialect: Dialect,
     /// The rules that turn documents of this edition into documents that its reader understands.
     pub rules: &'static [Rule],
+    /// Properties of the definition that the reader knows but the edition doesn't have: they are kept as metadata.
+    pub kept: Vec<Member>,
     /// Texts of the author that the reader also uses as internal names. Findings quote them as written.
     pub written: Written,
     /// The pointer to the definition inside a larger document. Findings omit it.
@@ -177,6 +179,7 @@ impl<'a> Ctx<'a> {
             options,
             dialect,
             rules: &[],
+            kept: Vec::new(),
             written: Written::default(),
             base: base.to_owned(),
             diagnostics: Diagnostics::default(),

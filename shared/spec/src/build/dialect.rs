@@ -1,7 +1,9 @@
 //! How values are read where editions differ.
 
 use swirl_documents::source::Node;
-use swirl_model::workflow::{ActionHandler, ActionKind, FunctionKind, Handler, Language, Repeat};
+use swirl_model::workflow::{
+    ActionHandler, ActionKind, FunctionKind, Handler, Language, Repeat, Schedule,
+};
 
 use super::ctx::{Ctx, Obj};
 use crate::template::Delimiters;
@@ -18,8 +20,13 @@ pub(crate) struct Dialect {
     /// The variables that expressions see.
     pub variables: &'static [&'static str],
     /// Pairs of names for findings: the reader's name, and the edition's. Needed if a document is rewritten before it
-    /// is read.
+    /// is read. `/filter/data` is the reader's name `data` at and below any `filter`. The first that fits counts.
     pub own_names: &'static [(&'static str, &'static str)],
+    /// Names of the reader that the edition doesn't have. Findings don't offer them.
+    pub not_offered: &'static [&'static str],
+    /// Names of the edition that rules take away or rename, by the beginning of the reader's word for the object that
+    /// has them.
+    pub further: &'static [(&'static str, &'static [&'static str])],
     /// `maxAttempts: 1` means one retry, not none (docs/language.md#decision-20: before 0.8).
     pub one_attempt_retries: bool,
     /// How a document states the target of a result, for run-time errors.
@@ -39,6 +46,21 @@ pub(crate) struct Parts {
     pub foreach_max: bool,
     /// The three parts above are read with a warning, though the edition doesn't have them.
     pub earlier_parts: bool,
+    /// Filters and conditions are JSONPath: a value is stored under the last name of its path
+    /// (docs/language.md#decision-18), and a condition holds if it selects something (docs/language.md#decision-102).
+    pub paths: bool,
+    /// `expression` of a transition, which must hold (docs/language.md#decision-37).
+    pub guards: bool,
+    /// States have schemas of their input and output.
+    pub state_schemas: bool,
+    /// An end has a `kind`, and one that terminates ends waiting parents too (docs/language.md#decision-45).
+    pub kinds_of_ends: bool,
+    /// An inject state may have no data.
+    pub injects_nothing: bool,
+    /// Kinds of states that rules turn into others.
+    pub further_kinds: &'static [&'static str],
+    /// Reads `schedule`, if it has another form.
+    pub schedule: Option<fn(&mut Ctx<'_>, &Node) -> Option<Schedule>>,
     /// Reads `repeat` of an action, which repeats the action.
     pub repeat: Option<fn(&mut Ctx<'_>, &Node) -> Option<Repeat>>,
     /// States of all kinds have `timeouts`, even those that sleep or inject.
@@ -95,6 +117,16 @@ pub(crate) struct FunctionReader {
     pub operation: fn(&mut Ctx<'_>, &Node, &FunctionKind) -> Option<String>,
 }
 
+/// The place of an entry of [`Dialect::own_names`], and the reader's name.
+pub(super) fn placed(entry: &str) -> (&str, &str) {
+    entry.rsplit_once('/').unwrap_or(("", entry))
+}
+
+/// The reader's name in an entry of [`Dialect::own_names`].
+pub(crate) fn name_of(entry: &str) -> &str {
+    placed(entry).1
+}
+
 impl Parts {
     /// None of these parts.
     pub const NONE: Parts = Parts {
@@ -102,6 +134,13 @@ impl Parts {
         handler_retry: false,
         foreach_max: false,
         earlier_parts: false,
+        paths: false,
+        guards: false,
+        state_schemas: false,
+        kinds_of_ends: false,
+        injects_nothing: false,
+        further_kinds: &[],
+        schedule: None,
         repeat: None,
         timeouts_of_all_states: false,
         state_timeout_is_text: false,
@@ -123,6 +162,8 @@ impl Dialect {
         words_any_case: false,
         variables: &["CONST", "SECRETS", "WORKFLOW"],
         own_names: &[],
+        not_offered: &[],
+        further: &[],
         one_attempt_retries: false,
         merge_hint: "set `toStateData` to its target",
         parts: Parts::NONE,
@@ -141,6 +182,8 @@ impl Dialect {
         words_any_case: true,
         variables: &["CONST", "SECRETS", "WORKFLOW"],
         own_names: &[],
+        not_offered: &[],
+        further: &[],
         one_attempt_retries: true,
         merge_hint: "select a member of it, as in `$.name`: the selected value goes under that name",
         parts: Parts::NONE,

@@ -9,6 +9,7 @@ use swirl_documents::suggest;
 
 use super::advice::{self, Advice, FLAG};
 use super::ctx::{Ctx, Obj, and, words};
+use super::dialect::{name_of, placed};
 use super::location::Location;
 use crate::vocabulary;
 
@@ -86,8 +87,9 @@ impl Ctx<'_> {
 
     /// Replaces the reader's names in a text with those of the document's edition.
     fn own_words(&self, mut text: String, pointer: &str) -> String {
-        for (name, own) in self.dialect.own_names {
-            if self.written.has(pointer, name) {
+        for (entry, own) in self.dialect.own_names {
+            let (place, name) = placed(entry);
+            if self.written.has(pointer, name) || !pointer.contains(place) {
                 continue;
             }
             text = text.replace(&format!("'{name}'"), &format!("'{own}'"));
@@ -111,7 +113,8 @@ impl Ctx<'_> {
         let pointer = &location.place.pointer;
         let message = self.own_words(message, pointer);
         let hint = advice.hint.map(|hint| self.own_words(hint, pointer));
-        let has_own = |word: &String| self.dialect.own_names.iter().any(|(name, _)| name == word);
+        let own_names = self.dialect.own_names;
+        let has_own = |word: &String| own_names.iter().any(|(name, _)| name_of(name) == word);
         let words = match advice.words.iter().any(has_own) {
             true => {
                 let words = advice.words.iter();
@@ -239,41 +242,56 @@ impl Ctx<'_> {
         );
     }
 
+    /// The names or words that findings offer in this edition. If it has none of them, they are the only ones to offer.
+    pub fn offered<'n>(&self, names: &[&'n str]) -> Vec<&'n str> {
+        let own = names.iter().copied();
+        let own = own.filter(|name| !self.dialect.not_offered.contains(name));
+        let own: Vec<&str> = own.collect();
+        if own.is_empty() { names.to_vec() } else { own }
+    }
+
     /// Reports nothing if one of the names is present with a typing error, because that has its own finding.
     pub fn missing(&mut self, obj: Obj<'_>, what: &str, names: &[&str]) {
         if self.is_misspelt(obj.node, names) {
             return;
         }
-        let message = format!("{what} needs {}", words(names));
-        let hint = match names {
+        let names = self.offered(names);
+        let message = format!("{what} needs {}", words(&names));
+        let hint = match names.as_slice() {
             [name] => format!("add '{name}'"),
-            _ => format!("add one of {}", words(names)),
+            _ => format!("add one of {}", words(&names)),
         };
-        let advice = Advice::among(names, hint);
+        let advice = Advice::among(&names, hint);
         self.error(obj.node, codes::MISSING_PROPERTY, message, advice);
+    }
+
+    /// As [`Ctx::missing`], before the object's properties are compared with those that the language defines.
+    pub fn missing_here(&mut self, node: &Node, what: &str, names: &[&str]) {
+        if self.near(node, names).next().is_none() {
+            self.missing(Obj { node }, what, names);
+        }
+    }
+
+    /// The members whose names are one of these with a typing error.
+    fn near<'n>(&self, node: &'n Node, names: &[&str]) -> impl Iterator<Item = &'n Member> {
+        let mut all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        all.extend(names.iter().map(|name| self.own_name(name, node.pointer())));
+        let members = node.members().unwrap_or_default().iter();
+        members.filter(move |member| {
+            suggest::did_you_mean(member.key(), all.iter().map(String::as_str)).is_some()
+        })
     }
 
     /// Whether a property of the object was recognised as one of these names with a typing error.
     fn is_misspelt(&self, node: &Node, names: &[&str]) -> bool {
-        let own: Vec<String> = names
-            .iter()
-            .map(|name| self.own_name(name, node.pointer()))
-            .collect();
-        let is_near = |key: &str| {
-            let all = names.iter().copied().chain(own.iter().map(String::as_str));
-            suggest::did_you_mean(key, all).is_some()
-        };
-        let members = node.members().unwrap_or_default().iter();
-        members
-            .filter(|member| is_near(member.key()))
-            .any(|member| {
-                let place = self.place(member.key_place()).place;
-                self.diagnostics.iter().any(|found| {
-                    found.code == codes::UNKNOWN_PROPERTY
-                        && (&found.pointer, found.line, found.column)
-                            == (&place.pointer, place.line, place.column)
-                })
+        self.near(node, names).any(|member| {
+            let place = self.place(member.key_place()).place;
+            self.diagnostics.iter().any(|found| {
+                found.code == codes::UNKNOWN_PROPERTY
+                    && (&found.pointer, found.line, found.column)
+                        == (&place.pointer, place.line, place.column)
             })
+        })
     }
 
     /// A property that is `name` with a typing error, in an object whose reading ends because `name` is missing: its
@@ -311,7 +329,13 @@ impl Ctx<'_> {
     /// edition defines, or is one of another edition.
     pub fn additional(&mut self, member: &Member, known: &[&str]) {
         let key = member.key();
-        let hint = match suggest::did_you_mean(key, known.iter().copied()) {
+        let own_names = self.dialect.own_names.iter();
+        let own = own_names.filter(|(name, _)| known.contains(name));
+        let names = self
+            .offered(known)
+            .into_iter()
+            .chain(own.map(|(_, own)| *own));
+        let hint = match suggest::did_you_mean(key, names) {
             Some(best) => format!("did you mean '{best}'? else put it into 'metadata'"),
             None if vocabulary::is_of_definition(key) => {
                 format!("it is of another edition, and has no effect here: remove '{key}'")

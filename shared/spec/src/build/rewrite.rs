@@ -97,7 +97,8 @@ impl Ctx<'_> {
         }
     }
 
-    fn rename(&mut self, node: &mut Node, from: &'static str, to: &'static str, quiet: bool) {
+    /// As [`super::rule::Place::rename`], or as `also` if it is quiet.
+    pub fn rename(&mut self, node: &mut Node, from: &'static str, to: &'static str, quiet: bool) {
         match (node.get(from), node.get(to)) {
             (Some(_), None) => drop(node.rename(from, to)),
             (Some(_), Some(_)) => {
@@ -127,7 +128,8 @@ impl Ctx<'_> {
         }
     }
 
-    fn unknown_here(&mut self, node: &mut Node, name: &str) {
+    /// As [`super::rule::Place::unknown`].
+    pub fn unknown_here(&mut self, node: &mut Node, name: &str) {
         let Some(member) = node.member(name) else {
             return;
         };

@@ -30,7 +30,7 @@ impl Ctx<'_> {
     }
 
     /// The timeout of the workflow itself. All states are known already.
-    pub fn workflow_exec_timeout(&mut self, node: &Node) -> Option<WorkflowTimeout> {
+    fn workflow_exec_timeout(&mut self, node: &Node) -> Option<WorkflowTimeout> {
         let timeout = self.timeout_override(node);
         // The state is looked up even if the rest of the timeout is wrong.
         let place = node.get("runBefore");

@@ -45,22 +45,25 @@ impl Ctx<'_> {
             let hint = advice::for_type(node, "an object").or_else(|| {
                 let is_short = (1..=PROPERTIES_MAX).contains(&known.len());
                 let is_text = node.as_str().is_some() && is_short;
-                is_text.then(|| format!("write an object with {}", words(&spelt_once(known))))
+                let names = spelt_once(&self.offered(known));
+                is_text.then(|| format!("write an object with {}", words(&names)))
             });
             let message = format!("{what} must be an object, and is {}", node.kind_word());
             self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         };
+        let known = &self.with_further(what, known);
         // An object may have thousands of unknown properties.
         let mut all: Option<Advice> = None;
         for member in members {
             if !known.contains(&member.key()) {
                 let location = self.place(member.key_place());
+                let offered = self.offered(known);
                 let all = all.get_or_insert_with(|| {
-                    let names = spelt_once(known);
+                    let names = spelt_once(&offered);
                     Advice::among(&names, listed(&names))
                 });
-                let advice = match nearest(member.key(), known) {
+                let advice = match nearest(member.key(), &offered) {
                     None => all.clone(),
                     hint => Advice {
                         hint,
@@ -72,6 +75,14 @@ impl Ctx<'_> {
             }
         }
         Some(Obj { node })
+    }
+
+    /// The properties of an object, with those that rules take from it.
+    fn with_further<'k>(&self, what: &str, known: &[&'k str]) -> Vec<&'k str> {
+        let further = self.dialect.further.iter();
+        let further = further.filter(|(of, _)| what.starts_with(of));
+        let further = further.flat_map(|(_, names)| names.iter().copied());
+        known.iter().copied().chain(further).collect()
     }
 
     /// An object that may have properties of its author's, which have no effect.

@@ -6,6 +6,8 @@
 
 use swirl_documents::source::Node;
 
+use super::dialect::name_of;
+
 /// Internal names of the reader that occur as texts in the document.
 #[derive(Debug, Default)]
 pub(crate) struct Written {
@@ -24,7 +26,12 @@ impl Written {
         base: &str,
         names: &'static [(&'static str, &'static str)],
     ) {
-        let of_reader = |text: &str| names.iter().map(|(name, _)| *name).find(|it| *it == text);
+        let of_reader = |text: &str| {
+            names
+                .iter()
+                .map(|(name, _)| name_of(name))
+                .find(|it| *it == text)
+        };
         if let Some(name) = node.as_str().and_then(of_reader)
             && !self.texts.contains(&name)
         {

@@ -64,7 +64,7 @@ pub(crate) const EDITIONS: &[Entry] = &[
     Entry {
         edition: Edition::V0_5,
         dialect: v0_5::DIALECT,
-        read: v0_5::read,
+        read: v0_8::read,
         properties: v0_5::properties,
         rules: v0_5::RULES,
     },

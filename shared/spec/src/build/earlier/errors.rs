@@ -3,30 +3,29 @@
 //! Each description in a handler becomes a definition, and the handler refers to it. The names of definitions are
 //! visible only in findings: errors are matched by code, or without a code by name (docs/language.md#decision-24).
 
-use swirl_documents::codes;
 use swirl_documents::source::Node;
 
+use super::older::items;
 use crate::build::ctx::Ctx;
 
 pub(crate) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {
     let mut definitions: Vec<Node> = Vec::new();
     let mut names: Vec<String> = Vec::new();
-    if let Some(states) = root.get_mut("states").and_then(Node::items_mut) {
-        for state in states {
-            let Some(handlers) = state.get_mut("onErrors").and_then(Node::items_mut) else {
-                continue;
-            };
-            for handler in handlers {
-                let Some(definition) = refer(ctx, handler) else {
-                    continue;
-                };
-                let name = definition.get("name").and_then(Node::as_str);
-                let name = name.unwrap_or_default().to_owned();
-                if !names.contains(&name) {
-                    names.push(name);
-                    definitions.push(definition);
-                }
-            }
+    let states = items(root, "states");
+    let mut handlers: Vec<&mut Node> = states.flat_map(|state| items(state, "onErrors")).collect();
+    let described: Vec<_> = handlers
+        .iter()
+        .map(|handler| description(handler))
+        .collect();
+    for handler in &mut handlers {
+        let Some(definition) = refer(ctx, handler, &described) else {
+            continue;
+        };
+        let name = definition.get("name").and_then(Node::as_str);
+        let name = name.unwrap_or_default().to_owned();
+        if !names.contains(&name) {
+            names.push(name);
+            definitions.push(definition);
         }
     }
     if definitions.is_empty() {
@@ -50,14 +49,25 @@ pub(crate) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {
     }
 }
 
-/// Makes the handler refer to a definition, and returns the definition; `None` for `*`.
-fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
+/// The name and the code in a handler.
+type Description = (Option<String>, Option<String>);
+
+fn description(handler: &Node) -> Description {
+    let text = |name: &str| {
+        let node = handler.get(name)?;
+        Some(node.as_str().unwrap_or(node.raw()).to_owned())
+    };
+    (text("error"), text("code"))
+}
+
+/// Makes the handler refer to a definition, and returns the definition; `None` for `*`. `all`: of all handlers.
+fn refer(ctx: &mut Ctx<'_>, handler: &mut Node, all: &[Description]) -> Option<Node> {
+    let own = description(handler);
     let code = handler.take("code");
     let Some(error) = handler.take("error") else {
-        if handler.get("errorRef").is_none() && handler.get("errorRefs").is_none() {
-            let message = "an error handler needs 'error'";
-            let hint = "add 'error': a name, or '*' for all others".to_owned();
-            ctx.error(handler, codes::MISSING_PROPERTY, message, hint);
+        let is_named = handler.get("errorRef").is_some() || handler.get("errorRefs").is_some();
+        if handler.members().is_some() && !is_named {
+            ctx.missing_here(handler, "an error handler", &["error"]);
             // Replaces the missing one.
             let all = handler.text_here("*");
             handler.put("errorRef", all);
@@ -80,7 +90,11 @@ fn refer(ctx: &mut Ctx<'_>, handler: &mut Node) -> Option<Node> {
         return None;
     }
     // One name may have several codes.
-    let own = error.text_here(format!("{name} ({})", code.as_str().unwrap_or(code.raw())));
+    let has_others = all.iter().any(|other| other.0 == own.0 && other.1 != own.1);
+    let own = match own.1.filter(|_| has_others) {
+        Some(code) => error.text_here(format!("{name} ({code})")),
+        None => error,
+    };
     handler.put("errorRef", own.clone());
-    Some(error.object_here([("name", own), ("code", code)]))
+    Some(own.object_here([("name", own.clone()), ("code", code)]))
 }

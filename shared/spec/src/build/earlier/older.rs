@@ -94,6 +94,11 @@ pub(crate) fn starts_at(ctx: &mut Ctx<'_>, root: &mut Node) {
 
 /// Ends and transitions as before 0.6.
 pub(crate) fn ways(ctx: &mut Ctx<'_>, root: &mut Node) {
+    each_way(ctx, root, way);
+}
+
+/// Changes everything that may have an end or a transition.
+pub(crate) fn each_way(ctx: &mut Ctx<'_>, root: &mut Node, way: fn(&mut Ctx<'_>, &mut Node)) {
     for state in items(root, "states") {
         way(ctx, state);
         for list in ["dataConditions", "eventConditions", "onErrors"] {
@@ -120,11 +125,16 @@ fn way(ctx: &mut Ctx<'_>, holder: &mut Node) {
             continue;
         };
         rename(ctx, way, "compensateBefore", "compensate");
-        if let (Some(event), None) = (way.get("produceEvent").cloned(), way.get("produceEvents")) {
-            other(ctx, &event, "produceEvent", "produceEvents");
-            way.take("produceEvent");
-            way.put("produceEvents", event.list_here(vec![event.clone()]));
-        }
+        produce_event(ctx, way);
+    }
+}
+
+/// A single event where the specification has a list.
+pub(crate) fn produce_event(ctx: &mut Ctx<'_>, way: &mut Node) {
+    if let (Some(event), None) = (way.get("produceEvent").cloned(), way.get("produceEvents")) {
+        other(ctx, &event, "produceEvent", "produceEvents");
+        way.take("produceEvent");
+        way.put("produceEvents", event.list_here(vec![event.clone()]));
     }
 }
 
@@ -168,12 +178,12 @@ pub(crate) fn sub_flow(ctx: &mut Ctx<'_>, action: &mut Node) {
     }
 }
 
-fn items<'n>(holder: &'n mut Node, list: &str) -> impl Iterator<Item = &'n mut Node> {
+pub(crate) fn items<'n>(holder: &'n mut Node, list: &str) -> impl Iterator<Item = &'n mut Node> {
     let items = holder.get_mut(list).and_then(Node::items_mut);
     items.into_iter().flatten()
 }
 
-fn is(state: &Node, kind: &str) -> bool {
+pub(crate) fn is(state: &Node, kind: &str) -> bool {
     let word = state.get("type").and_then(Node::as_str);
     word.is_some_and(|word| word.eq_ignore_ascii_case(kind))
 }

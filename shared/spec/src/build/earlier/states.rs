@@ -12,8 +12,7 @@ use crate::build::references::EventUse;
 /// A delay state requires its time.
 pub(crate) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
     if state.get("duration").is_none() {
-        let what = "a state of type 'delay'";
-        ctx.missing(Obj { node: state }, what, &["timeDelay"]);
+        ctx.missing_here(state, "a state of type 'delay'", &["timeDelay"]);
         // Replaces the missing value, so that it isn't reported again.
         let none = state.text_here("PT0S");
         state.put("duration", none);
@@ -66,31 +65,14 @@ fn move_timeout(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
 
 /// A subflow state becomes an operation state with a single action.
 pub(crate) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
-    const PROPERTIES: [&str; 12] = [
-        "name",
-        "type",
-        "end",
-        "waitForCompletion",
-        "workflowId",
-        "repeat",
-        "stateDataFilter",
-        "onErrors",
-        "transition",
-        "compensatedBy",
-        "usedForCompensation",
-        "metadata",
-    ];
-    ctx.object(state, "a state of type 'subflow'", &PROPERTIES);
-    let unknown: Vec<String> = state
-        .members()
-        .unwrap_or_default()
-        .iter()
-        .map(|member| member.key().to_owned())
-        .filter(|key| !PROPERTIES.contains(&key.as_str()))
-        .collect();
-    for key in unknown {
+    let mut known = ctx.properties_of_states();
+    known.extend(["waitForCompletion", "workflowId", "repeat"]);
+    ctx.object(state, "a state of type 'subflow'", &known);
+    let members = state.members().unwrap_or_default().iter();
+    let keys: Vec<String> = members.map(|member| member.key().to_owned()).collect();
+    for key in keys.iter().filter(|key| !known.contains(&key.as_str())) {
         // It has been reported in the words of the edition.
-        state.take(&key);
+        state.take(key);
     }
     if let Some(word) = state.get_mut("type") {
         *word = word.text_here("operation");
@@ -130,19 +112,25 @@ pub(crate) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
 
 /// A branch or a foreach state with a `workflowId` runs that workflow as its only action.
 pub(crate) fn workflow_for_actions(ctx: &mut Ctx<'_>, node: &mut Node) {
-    if node.get("workflowId").is_none() {
-        return;
-    }
-    if node.get("actions").is_some() {
-        ctx.exclusive(Obj { node }, "this", &["actions", "workflowId"]);
-        node.take("workflowId");
-        return;
-    }
-    if let Some(workflow) = node.take("workflowId") {
-        let action = workflow.object_here([("subFlowRef", workflow.clone())]);
-        let actions = workflow.list_here(vec![action]);
-        node.put("actions", actions);
-    }
+    let what = match node.get("type") {
+        Some(_) => "a foreach state",
+        None => "a branch",
+    };
+    let actions = match (node.take("workflowId"), node.get("actions")) {
+        (Some(_), Some(_)) => return ctx.exclusive(Obj { node }, what, &["actions", "workflowId"]),
+        (Some(workflow), None) => {
+            let reference = workflow.object_here([("workflowId", workflow.clone())]);
+            let action = workflow.object_here([("subFlowRef", reference)]);
+            workflow.list_here(vec![action])
+        }
+        (None, None) if node.members().is_some() => {
+            ctx.missing_here(node, what, &["actions", "workflowId"]);
+            // Replaces them, so that they cause no other finding.
+            node.list_here(Vec::new())
+        }
+        _ => return,
+    };
+    node.put("actions", actions);
 }
 
 /// `completionType` is `and`, `xor` or `n_of_m` with `n`.
@@ -152,12 +140,13 @@ pub(crate) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
     {
         ctx.wrong_type(kind, "'completionType'", "'and', 'xor' or 'n_of_m'");
         state.take("completionType");
+        state.take("n");
     }
     let word = state.get("completionType").and_then(Node::as_str);
     let word = word.unwrap_or("and").to_ascii_lowercase();
     if word == "atleast" && state.get("numCompleted").is_none() {
         state.rename("n", "numCompleted");
-    } else if word != "n_of_m"
+    } else if ["and", "xor", "allof"].contains(&&*word)
         && let Some(n) = state.take("n")
     {
         ctx.ignored(&n, "n", "it belongs to 'completionType: n_of_m'");
@@ -181,6 +170,7 @@ pub(crate) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
             }
         }
         "allof" | "atleast" => {
+            let word = kind.as_str().unwrap_or(&word);
             let message = format!("'{word}' is a word of a later edition; it is taken as there");
             let hint = "write 'and', 'xor' or 'n_of_m'".to_owned();
             ctx.warn(&kind, codes::OTHER_EDITIONS_NAME, message, hint);
@@ -192,6 +182,7 @@ pub(crate) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
             let advice = Advice::among(&["and", "xor", "n_of_m"], hint);
             ctx.error(&kind, codes::UNKNOWN_VALUE, message, advice);
             state.take("completionType");
+            state.take("n");
         }
     }
 }

@@ -17,8 +17,10 @@ const FUNCTIONS: [&str; 7] = [
 ];
 
 /// `type` of a state, in any case (docs/language.md#decision-4).
-pub(crate) fn state_word(_ctx: &mut Ctx<'_>, state: &mut Node) {
-    type_word(state, &KINDS.map(|kind| kind.word));
+pub(crate) fn state_word(ctx: &mut Ctx<'_>, state: &mut Node) {
+    let further = ctx.dialect.parts.further_kinds.iter().copied();
+    let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.word).chain(further).collect();
+    type_word(state, &kinds);
 }
 
 /// `type` of a function, in any case (docs/language.md#decision-4).

@@ -126,7 +126,7 @@ impl Ctx<'_> {
         Some(id)
     }
 
-    pub(crate) fn sleeps(&mut self, obj: Obj<'_>) -> (Option<Period>, Option<Period>) {
+    fn sleeps(&mut self, obj: Obj<'_>) -> (Option<Period>, Option<Period>) {
         let Some(node) = obj.get("sleep") else {
             return (None, None);
         };
@@ -320,7 +320,7 @@ impl Ctx<'_> {
         }))
     }
 
-    pub(crate) fn subflow_ref(&mut self, node: &Node) -> Option<ActionKind> {
+    fn subflow_ref(&mut self, node: &Node) -> Option<ActionKind> {
         let subflow = match node.members() {
             None if node.as_str().is_none() => {
                 self.wrong_type(node, "'subFlowRef'", "a workflow's id or an object");

@@ -1,9 +1,10 @@
 //! Data filters (sections "State Data Filters", "Action Data Filters", "Event Data Filters").
 
-use swirl_model::workflow::{EventFilter, ExprId, ResultRule};
+use swirl_model::workflow::{EventFilter, ExprId, ResultRule, Under};
 
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
+use crate::build::paths::{names_part_of_event, under};
 
 impl Ctx<'_> {
     /// `stateDataFilter`: input and output.
@@ -43,6 +44,7 @@ impl Ctx<'_> {
             ignore: ignore || detached,
             results: self.opt_expression(obj, "results", sight),
             to: self.path(obj, "toStateData", sight),
+            under: self.under(obj, "results"),
             ..ResultRule::default()
         };
         let why = match (ignore, detached) {
@@ -67,6 +69,11 @@ impl Ctx<'_> {
             ignore,
             data: self.opt_expression(obj, "data", VisibleVars::PLAIN),
             to: self.path(obj, "toStateData", VisibleVars::PLAIN),
+            under: self.under(obj, "data"),
+            or_whole: self.dialect.parts.paths
+                && obj
+                    .get("data")
+                    .is_some_and(|node| names_part_of_event(self, node)),
             ..EventFilter::default()
         };
         self.unused(
@@ -75,6 +82,12 @@ impl Ctx<'_> {
             if ignore { "'useData' is false" } else { "" },
         );
         filter
+    }
+
+    /// The name that a path gives to its value, if nothing states the value's target.
+    fn under(&self, obj: Obj<'_>, name: &str) -> Option<Under> {
+        let is_named = self.dialect.parts.paths && !obj.has("toStateData");
+        is_named.then(|| under(obj.get(name))).flatten()
     }
 
     fn unused(&mut self, obj: Obj<'_>, names: &[&str], why: &str) {

@@ -16,9 +16,10 @@ impl Ctx<'_> {
             true => &["id"],
             false => &["id", "key"],
         };
+        let open = self.dialect.delimiters.open();
         for name in constants {
             if let Some(node) = root.get(name)
-                && node.as_str().is_some_and(|text| text.contains("${"))
+                && node.as_str().is_some_and(|text| text.contains(open))
             {
                 let message = format!("'{name}' must be a constant, and has an expression in it");
                 self.error(

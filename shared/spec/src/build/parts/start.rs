@@ -47,7 +47,7 @@ impl Ctx<'_> {
     }
 
     /// A schedule that is entirely in the past starts nothing any more.
-    pub fn check_over(&mut self, node: &Node) {
+    fn check_over(&mut self, node: &Node) {
         let (Some(now), Some(schedule)) = (self.options.now, &self.workflow.schedule) else {
             return;
         };
@@ -66,6 +66,9 @@ impl Ctx<'_> {
     }
 
     fn schedule(&mut self, node: &Node) -> Option<Schedule> {
+        if let Some(read) = self.dialect.parts.schedule {
+            return read(self, node);
+        }
         let plain = |when| Schedule {
             when,
             timezone: None,

@@ -2,7 +2,7 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{State, Workflow};
+use swirl_model::workflow::{Schema, State, Workflow};
 
 use super::states::{self, StateReader};
 use crate::build::advice::Advice;
@@ -25,19 +25,21 @@ pub(super) const COMMON: [&str; 9] = [
     "metadata",
 ];
 
+/// Only some editions have them.
+const SCHEMAS: [&str; 2] = ["dataInputSchema", "dataOutputSchema"];
+
 impl Ctx<'_> {
     /// Reads the names of states before anything refers to them.
     pub fn state_heads(&mut self, items: &[Node]) {
         for item in items {
             let text = |name: &str| item.get(name).and_then(Node::as_str);
+            let kind = text("type").and_then(|word| self.kind_of(word).0);
             let mark = item.get("usedForCompensation");
             let head = StateHead {
                 name: text("name").unwrap_or_default().to_owned(),
                 flow: self.flow(),
                 location: self.location(item),
-                is_event: text("type")
-                    .and_then(|word| kind_of(word).0)
-                    .is_some_and(|kind| kind.word == "event"),
+                is_event: kind == Some("event"),
                 mark: mark.map(|node| self.location(node)),
                 used_for_compensation: mark.and_then(Node::as_bool) == Some(true),
                 compensated_by: item.get("compensatedBy").map(|node| self.location(node)),
@@ -54,15 +56,24 @@ impl Ctx<'_> {
         }
     }
 
+    /// The properties that states of all kinds have.
+    pub fn properties_of_states(&self) -> Vec<&'static str> {
+        let mut known = COMMON.to_vec();
+        if self.dialect.parts.state_schemas {
+            known.extend(SCHEMAS);
+        }
+        known
+    }
+
     fn read_state(&mut self, node: &Node) -> Option<State> {
         if node.members().is_none() {
             self.wrong_type(node, "a state", "an object");
             return None;
         }
         let kind = self.state_kind(node);
+        let mut known = self.properties_of_states();
         let obj = match kind {
             Some(kind) => {
-                let mut known: Vec<&str> = COMMON.to_vec();
                 known.extend(kind.properties);
                 if kind.word == "foreach" {
                     let own = self.dialect.parts.foreach_max;
@@ -78,8 +89,9 @@ impl Ctx<'_> {
                 self.object(node, &format!("a state of type '{}'", kind.word), &known)?
             }
             None => {
-                let mut known: Vec<&str> = COMMON.to_vec();
                 known.extend(states::KINDS.iter().flat_map(|kind| kind.properties));
+                known.extend(self.dialect.parts.foreach_max.then_some("max"));
+                known.extend(self.dialect.further.iter().flat_map(|(_, names)| *names));
                 self.object(node, "a state", &known)?
             }
         };
@@ -103,6 +115,10 @@ impl Ctx<'_> {
                 next = None;
             }
         }
+        let [input_schema, output_schema] = match self.dialect.parts.state_schemas {
+            true => SCHEMAS.map(|name| self.state_schema(obj, name)),
+            false => [None, None],
+        };
         let (kind, timeout) = (kind?.read)(self, obj)?;
         let pointer = self.problem_pointer(node);
         Some(State {
@@ -112,6 +128,8 @@ impl Ctx<'_> {
             pointer,
             input,
             output,
+            input_schema,
+            output_schema,
             on_errors,
             next,
             compensated_by,
@@ -122,17 +140,48 @@ impl Ctx<'_> {
         })
     }
 
+    /// If a state's data doesn't fit its schema, this is recorded and the state continues, because the language doesn't
+    /// say whether the schema is checked at all (docs/language.md#decision-59).
+    fn state_schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {
+        let schema = self.schema(obj, name)?;
+        Some(Schema {
+            fail: false,
+            ..schema
+        })
+    }
+
     fn state_kind(&mut self, node: &Node) -> Option<&'static StateReader> {
-        let obj = Obj { node };
         self.misspelt(node, "a state", "type");
-        let word = self.need_string(obj, "a state", "type")?;
-        let (kind, advice) = kind_of(&word);
+        let Some(word) = node.get("type") else {
+            self.missing(Obj { node }, "a state", &["type"]);
+            return None;
+        };
+        let word = self.kind_word(word)?;
+        states::KINDS.iter().find(|kind| kind.word == word)
+    }
+
+    /// The kind of state that a word names, or means with a typing error, which is reported.
+    pub fn kind_word(&mut self, node: &Node) -> Option<&'static str> {
+        let word = self.string(node, "'type'")?;
+        let (kind, advice) = self.kind_of(&word);
         if let Some(advice) = advice {
-            let place = obj.get("type").unwrap_or(node);
             let message = format!("there is no state type '{word}'");
-            self.error(place, codes::UNKNOWN_VALUE, message, advice);
+            self.error(node, codes::UNKNOWN_VALUE, message, advice);
         }
         kind
+    }
+
+    /// The kind of state that a word names, or means with a typing error, which the advice is about.
+    fn kind_of(&self, word: &str) -> (Option<&'static str>, Option<Advice>) {
+        let own = states::KINDS.iter().map(|kind| kind.word);
+        let further = self.dialect.parts.further_kinds.iter().copied();
+        let kinds: Vec<&str> = own.chain(further).collect();
+        if let Some(kind) = kinds.iter().find(|kind| **kind == word) {
+            return (Some(kind), None);
+        }
+        let kinds = self.offered(&kinds);
+        let (meant, hint) = meant_word(word, &kinds);
+        (meant, Some(Advice::among(&kinds, hint)))
     }
 
     /// Switch states have neither `transition` nor `end`, so the message names the alternative.
@@ -163,17 +212,6 @@ impl Ctx<'_> {
             );
         }
     }
-}
-
-/// The kind of state that a word names, or means with a typing error, which the hint is about.
-fn kind_of(word: &str) -> (Option<&'static StateReader>, Option<Advice>) {
-    let find = |word: &str| states::KINDS.iter().find(|kind| kind.word == word);
-    if let Some(kind) = find(word) {
-        return (Some(kind), None);
-    }
-    let all = states::KINDS.map(|kind| kind.word);
-    let (meant, hint) = meant_word(word, &all);
-    (meant.and_then(find), Some(Advice::among(&all, hint)))
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ impl Ctx<'_> {
     }
 
     fn transition(&mut self, node: &Node) -> Option<Transition> {
+        let mut guard = None;
         let (target, what, compensate, produce) = match node.members() {
             None if node.as_str().is_none() => {
                 self.wrong_type(node, "'transition'", "a state's name or an object");
@@ -43,10 +44,14 @@ impl Ctx<'_> {
             }
             None => (node, "a transition", false, Vec::new()),
             Some(_) => {
-                let known = &["nextState", "compensate", "produceEvents"];
-                let obj = self.object(node, "a transition", known)?;
+                let mut known = vec!["nextState", "compensate", "produceEvents"];
+                known.extend(self.dialect.parts.guards.then_some("expression"));
+                let obj = self.object(node, "a transition", &known)?;
                 let compensate = self.compensate(obj);
                 let produce = self.produced(obj);
+                if self.dialect.parts.guards {
+                    guard = self.opt_expression(obj, "expression", VisibleVars::PLAIN);
+                }
                 match obj.get("nextState") {
                     Some(target) => (target, "'nextState'", compensate, produce),
                     None => {
@@ -67,12 +72,13 @@ impl Ctx<'_> {
             to,
             compensate,
             produce,
-            guard: None,
+            guard,
         })
     }
 
     fn end(&mut self, node: &Node) -> Option<End> {
         self.ends.push(self.state);
+        let has_kind = self.dialect.parts.kinds_of_ends;
         if node.as_bool() == Some(true) {
             return Some(End::default());
         }
@@ -84,11 +90,16 @@ impl Ctx<'_> {
             return Some(End::default());
         }
         if node.members().is_none() {
-            self.wrong_type(node, "'end'", "true or an object");
+            let wanted = match has_kind {
+                true => "an object with a 'kind'",
+                false => "true or an object",
+            };
+            self.wrong_type(node, "'end'", wanted);
             return None;
         }
-        let known = &["terminate", "produceEvents", "compensate", "continueAs"];
-        let obj = self.object(node, "an end", known)?;
+        let mut known = vec!["terminate", "produceEvents", "compensate", "continueAs"];
+        known.extend(has_kind.then_some("kind"));
+        let obj = self.object(node, "an end", &known)?;
         let terminate = self.boolean(obj, "terminate", false);
         let compensate = self.compensate(obj);
         let produce = self.produced(obj);
@@ -107,6 +118,8 @@ impl Ctx<'_> {
         self.terminates |= terminate || continues;
         Some(End {
             terminate: terminate || continues,
+            // For a waiting parent, a continuation is still the one call.
+            terminate_parents: terminate && !continues && has_kind,
             compensate,
             produce,
             continue_as: match continue_as {
@@ -127,7 +140,7 @@ impl Ctx<'_> {
         compensate
     }
 
-    pub(crate) fn continue_as(&mut self, node: &Node) -> Option<ContinueAs> {
+    fn continue_as(&mut self, node: &Node) -> Option<ContinueAs> {
         if node.as_str().is_some() {
             let workflow = self.reference(node, "'continueAs'")?;
             self.check_known_workflow(node, &workflow);

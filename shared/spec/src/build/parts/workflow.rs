@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::Data;
-use swirl_model::workflow::{State, StateId, StateKind};
+use swirl_model::workflow::{StateId, When};
 
 use crate::build::ctx::{Ctx, Obj, and, did_you_mean, words};
 use crate::build::params::{DEFAULT_PARAM, is_variable, meant_param};
@@ -93,10 +93,10 @@ impl Ctx<'_> {
     /// property that resembles a known name gets a warning.
     fn all_metadata(&mut self, root: Obj<'_>) -> Data {
         let mut metadata = self.metadata(root);
-        for member in root.node.members().unwrap_or_default() {
-            if PROPERTIES.contains(&member.key()) {
-                continue;
-            }
+        let others = root.node.members().unwrap_or_default().iter();
+        let others = others.filter(|member| !PROPERTIES.contains(&member.key()));
+        let kept = std::mem::take(&mut self.kept);
+        for member in others.chain(&kept) {
             self.additional(member, PROPERTIES);
             if metadata.get(member.key()).is_none() {
                 metadata.set(member.key(), member.value().to_data());
@@ -105,7 +105,7 @@ impl Ctx<'_> {
         metadata
     }
 
-    pub(crate) fn secrets(&mut self, root: Obj<'_>) {
+    fn secrets(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("secrets") else {
             return;
         };
@@ -123,7 +123,7 @@ impl Ctx<'_> {
         self.secrets = (read && whole).then_some(seen);
     }
 
-    pub(crate) fn constants(&mut self, root: Obj<'_>) {
+    fn constants(&mut self, root: Obj<'_>) {
         self.workflow.constants = Data::object();
         let Some(node) = root.get("constants") else {
             return;
@@ -242,19 +242,22 @@ impl Ctx<'_> {
     }
 
     fn check_schedule(&mut self, root: Obj<'_>, start: StateId) {
-        let by_event = matches!(
-            self.workflow.states.get(start.0 as usize),
-            Some(State {
-                kind: StateKind::Event(_),
-                ..
-            })
-        );
-        if let (true, true, Some(node)) = (
-            by_event,
-            self.workflow.schedule.is_some(),
-            root.get("start"),
-        ) {
-            let place = node.get("schedule").unwrap_or(node);
+        let head = self.states.get(start.0 as usize);
+        let by_event = head.is_some_and(|head| head.is_event);
+        let (Some(node), Some(schedule)) = (root.get("start"), &self.workflow.schedule) else {
+            return;
+        };
+        let place = node.get("schedule").unwrap_or(node);
+        if let When::Window(text) = &schedule.when {
+            // Events start instances only within the window, even if other starts are allowed outside of it.
+            if !schedule.exclusive && !by_event {
+                let message = format!(
+                    "the interval '{text}' restricts nothing: instances may be created outside of it too"
+                );
+                let hint = "add 'directInvoke: deny' to refuse that".to_owned();
+                self.warn(place, codes::IGNORED_PROPERTY, message, hint);
+            }
+        } else if by_event {
             self.warn(
                 place,
                 codes::SCHEDULED_EVENT_START,

@@ -1,14 +1,12 @@
 //! Data filters (section "Task Information Filtering", docs/language.md#decision-18).
 
 use swirl_documents::source::Node;
-use swirl_model::workflow::{
-    ErrorFilter, EventFilter, ExprId, PathId, ResultRule, Under, UnderWhen,
-};
+use swirl_model::workflow::{ErrorFilter, EventFilter, ExprId, PathId, ResultRule, Under};
 
 use super::Reader;
 use crate::build::ctx::Obj;
-use crate::build::event_parts::names_part_of_event;
 use crate::build::expression::VisibleVars;
+use crate::build::paths::{member_name, names_part_of_event, under};
 
 /// The name that other texts have for the only filter at its location.
 const FILTER: &str = "filter";
@@ -139,7 +137,7 @@ impl Reader<'_, '_> {
         self.expression(node, &format!("'{name}'"), VisibleVars::PLAIN)
     }
 
-    /// A selection that is merged. The value of a plain member path is stored under the member's name.
+    /// A selection that is merged.
     fn merged(
         &mut self,
         obj: Obj<'_>,
@@ -149,67 +147,6 @@ impl Reader<'_, '_> {
             return (None, None);
         };
         let id = self.expression(node, &format!("'{name}'"), VisibleVars::PLAIN);
-        let text = node.as_str().unwrap_or_default();
-        let under = member_name(text).map(|key| Under {
-            key: key.into(),
-            when: UnderWhen::Always,
-        });
-        (id, under)
-    }
-}
-
-/// The last name of a path that consists only of member names, as in `$.customer.name`.
-pub(super) fn member_name(path: &str) -> Option<String> {
-    let path = path.trim();
-    let path = path
-        .strip_prefix("{{")
-        .and_then(|path| path.strip_suffix("}}"))
-        .map_or(path, str::trim);
-    let mut rest = path.strip_prefix('$')?;
-    let mut last = None;
-    while !rest.is_empty() {
-        let name;
-        if let Some(inner) = rest.strip_prefix("['").or_else(|| rest.strip_prefix("[\"")) {
-            let sign = rest.as_bytes().get(1).map(|&byte| byte as char)?;
-            let end = inner.find(sign)?;
-            name = &inner[..end];
-            rest = inner[end + 1..].strip_prefix(']')?;
-        } else {
-            let inner = rest.strip_prefix('.')?;
-            let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
-            let end = inner.find(|c| !is_letter(c)).unwrap_or(inner.len());
-            (name, rest) = inner.split_at(end);
-        }
-        if name.is_empty() {
-            return None;
-        }
-        last = Some(name);
-    }
-    last.map(str::to_owned)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::member_name;
-
-    #[test]
-    fn plain_member_paths() {
-        for (path, name) in [
-            ("$.customer", Some("customer")),
-            (" $.payload.greeting ", Some("greeting")),
-            ("$['a b']", Some("a b")),
-            ("$.a[\"b\"]", Some("b")),
-            ("$", None),
-            ("$.", None),
-            ("$..a", None),
-            ("$.a[0]", None),
-            ("$.a[*].b", None),
-            ("$.a[?(@.b)]", None),
-            ("$.a.length()", None),
-            ("a", None),
-            ("$['a", None),
-        ] {
-            assert_eq!(member_name(path).as_deref(), name, "{path}");
-        }
+        (id, under(Some(node)))
     }
 }

@@ -1,7 +1,7 @@
 //! ForEach state: actions for each element of an array.
 
 use swirl_documents::codes;
-use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
+use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind, UnderWhen};
 
 use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
@@ -39,7 +39,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     // An iteration with one action returns the action's result unchanged (docs/language.md#decision-34). A name is used
     // only when several results are combined.
     if let [only] = *ctx.workflow[actions].actions {
-        ctx.workflow.actions[only.0 as usize].results.under = None;
+        let under = &mut ctx.workflow.actions[only.0 as usize].results.under;
+        *under = under.take().filter(|under| under.when == UnderWhen::Always);
     }
     let foreach = Foreach {
         input: input?,
@@ -53,7 +54,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
 }
 
 /// How many iterations run at once. `max` is a part of earlier editions.
-pub(crate) fn mode(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> IterationMode {
+fn mode(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> IterationMode {
     let sequential = ctx.word(obj, "mode", &["sequential", "parallel"]) == Some("sequential");
     let sight = VisibleVars::PLAIN.with_secrets();
     // A batch size of 1 would be a sequence, and the language requires more than that.

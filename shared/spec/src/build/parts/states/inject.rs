@@ -16,6 +16,13 @@ pub(super) const KIND: StateReader = StateReader {
 
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     let data = match obj.get("data") {
+        None if ctx.dialect.parts.injects_nothing => {
+            // Some examples in the specification only filter.
+            let message = "the inject state has no 'data': nothing is injected";
+            let hint = "add 'data'".to_owned();
+            ctx.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
+            Data::NULL
+        }
         None => {
             ctx.missing(obj, "an inject state", &["data"]);
             Data::object()

@@ -2,12 +2,12 @@
 
 mod callback;
 mod event;
-pub(crate) mod foreach;
+mod foreach;
 mod inject;
 mod operation;
 mod parallel;
 mod sleep;
-pub(crate) mod switch;
+mod switch;
 
 use swirl_model::workflow::{Period, StateKind};
 

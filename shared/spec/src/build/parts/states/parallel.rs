@@ -38,7 +38,8 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
         branches.push(branch(ctx, item, timeouts));
     }
-    let at_least = at_least(ctx, obj, list.map(<[Node]>::len));
+    let number = Some(items.len()).filter(|number| *number > 0);
+    let at_least = at_least(ctx, obj, number);
     let branches = branches.into_iter().collect::<Option<Vec<_>>>()?;
     let parallel = Parallel {
         branches,

@@ -4,7 +4,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{
-    Condition, EventCondition, EventFilter, Next, StateKind, Switch, SwitchEvents, Test,
+    Condition, EventCondition, Next, StateKind, Switch, SwitchEvents, Test,
 };
 
 use super::{Done, StateReader};
@@ -68,10 +68,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
         (None, Some(node)) => {
             let items = ctx.full_list(node, "'eventConditions'")?;
-            let conditions: Vec<_> = items
-                .iter()
-                .map(|item| on_event(ctx, item, Ctx::event_filter, next))
-                .collect();
+            let conditions: Vec<_> = items.iter().map(|item| on_event(ctx, item)).collect();
             let conditions = conditions.into_iter().collect::<Option<_>>()?;
             StateKind::SwitchEvents(SwitchEvents {
                 conditions,
@@ -90,7 +87,7 @@ fn on_all(ctx: &mut Ctx<'_>, obj: Obj<'_>) {
         on_data(ctx, item);
     }
     for item in items("eventConditions") {
-        on_event(ctx, item, Ctx::event_filter, next);
+        on_event(ctx, item);
     }
 }
 
@@ -130,20 +127,18 @@ fn on_data(ctx: &mut Ctx<'_>, node: &Node) -> Option<Condition> {
     }
     let test = ctx.opt_condition(obj, "condition", VisibleVars::PLAIN.with_secrets());
     let next = next(ctx, obj, "a data condition");
+    let test = match ctx.dialect.parts.paths {
+        true => Test::Exists(test?),
+        false => Test::Holds(test?),
+    };
     Some(Condition {
         name,
-        test: Test::Holds(test?),
+        test,
         next: next?,
     })
 }
 
-/// `filter` and `next` read these properties as the edition has them.
-pub(crate) fn on_event<'a>(
-    ctx: &mut Ctx<'a>,
-    node: &Node,
-    filter: impl FnOnce(&mut Ctx<'a>, Obj<'_>) -> EventFilter,
-    next: impl FnOnce(&mut Ctx<'a>, Obj<'_>, &str) -> Option<Next>,
-) -> Option<EventCondition> {
+fn on_event(ctx: &mut Ctx<'_>, node: &Node) -> Option<EventCondition> {
     let known = &[
         "name",
         "eventRef",
@@ -155,7 +150,7 @@ pub(crate) fn on_event<'a>(
     let obj = ctx.object(node, "an event condition", known)?;
     ctx.metadata(obj);
     let name = ctx.opt_string(obj, "name");
-    let filter = filter(ctx, obj);
+    let filter = ctx.event_filter(obj);
     let event = match obj.get("eventRef") {
         Some(node) => ctx.event(node, "'eventRef'", EventUse::Consume),
         None => {

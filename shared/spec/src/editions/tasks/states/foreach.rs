@@ -6,8 +6,8 @@ use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind};
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
 use crate::build::expression::{VisibleVars, whole};
+use crate::build::paths::member_name;
 use crate::editions::tasks::Reader;
-use crate::editions::tasks::filter::member_name;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "foreach",
