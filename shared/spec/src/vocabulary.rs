@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use swirl_model::workflow::Language;
 
 use crate::build::context;
-use crate::build::dialect::name_of;
 use crate::build::elsewhere;
 use crate::build::parts::states::KINDS;
 use crate::build::rule::Rule;
+use crate::build::written::name_of;
 use crate::edition::{self, Edition};
 use crate::editions;
 use crate::template::Delimiters;

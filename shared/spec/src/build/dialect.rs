@@ -117,16 +117,6 @@ pub(crate) struct FunctionReader {
     pub operation: fn(&mut Ctx<'_>, &Node, &FunctionKind) -> Option<String>,
 }
 
-/// The place of an entry of [`Dialect::own_names`], and the reader's name.
-pub(super) fn placed(entry: &str) -> (&str, &str) {
-    entry.rsplit_once('/').unwrap_or(("", entry))
-}
-
-/// The reader's name in an entry of [`Dialect::own_names`].
-pub(crate) fn name_of(entry: &str) -> &str {
-    placed(entry).1
-}
-
 impl Parts {
     /// None of these parts.
     pub const NONE: Parts = Parts {

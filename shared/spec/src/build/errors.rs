@@ -1,8 +1,5 @@
 //! Sets of errors, as handlers and retries name them.
 
-use std::collections::HashSet;
-
-use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{ErrorId, ErrorSet};
 
@@ -13,14 +10,9 @@ impl Ctx<'_> {
     pub fn error_set(&mut self, nodes: &[Node]) -> Option<ErrorSet> {
         let mut all = false;
         let mut ids = Vec::with_capacity(nodes.len());
-        let mut seen = HashSet::new();
         let mut whole = true;
+        self.once(nodes, "error");
         for node in nodes {
-            if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
-                let message = format!("the error '{name}' is given here more than once");
-                let hint = "name each error once".to_owned();
-                self.error(node, codes::DUPLICATE_NAME, message, hint);
-            }
             match node.as_str() {
                 Some("*") => all = true,
                 _ => match self.error_ref(node, "an error's name") {

@@ -1,5 +1,6 @@
 //! Reports findings, including those that many readers need.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use swirl_documents::codes::{self, Code};
@@ -9,8 +10,8 @@ use swirl_documents::suggest;
 
 use super::advice::{self, Advice, FLAG};
 use super::ctx::{Ctx, Obj, and, words};
-use super::dialect::{name_of, placed};
 use super::location::Location;
+use super::written::{name_of, placed};
 use crate::vocabulary;
 
 impl Ctx<'_> {
@@ -229,6 +230,28 @@ impl Ctx<'_> {
             message,
             "give each its own name".to_owned(),
         );
+    }
+
+    /// Reports the items of a list that have the name of another one before them.
+    pub fn unique(&mut self, items: &[Node], name: &str, what: &str) {
+        let mut seen = HashSet::new();
+        for node in items.iter().filter_map(|item| item.get(name)) {
+            if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
+                self.duplicate(node, what, name);
+            }
+        }
+    }
+
+    /// Reports the names in a list that are there more than once.
+    pub fn once(&mut self, names: &[Node], what: &str) {
+        let mut seen = HashSet::new();
+        for node in names {
+            if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
+                let message = format!("the {what} '{name}' is given here more than once");
+                let hint = format!("name each {what} once");
+                self.error(node, codes::DUPLICATE_NAME, message, hint);
+            }
+        }
     }
 
     /// Reports that only one of several properties may be present, at the object that contains them.

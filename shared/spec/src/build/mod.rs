@@ -42,4 +42,4 @@ mod search;
 mod template;
 mod timeout;
 pub(crate) mod values;
-mod written;
+pub(crate) mod written;

@@ -52,37 +52,37 @@ impl Ctx<'_> {
             self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         };
-        let known = &self.with_further(what, known);
         // An object may have thousands of unknown properties.
         let mut all: Option<Advice> = None;
         for member in members {
-            if !known.contains(&member.key()) {
+            let key = member.key();
+            if !known.contains(&key) && self.further(what).all(|name| name != key) {
                 let location = self.place(member.key_place());
-                let offered = self.offered(known);
+                let further: Vec<&str> = self.further(what).collect();
+                let offered = self.offered(&[known, &further].concat());
                 let all = all.get_or_insert_with(|| {
                     let names = spelt_once(&offered);
                     Advice::among(&names, listed(&names))
                 });
-                let advice = match nearest(member.key(), &offered) {
+                let advice = match nearest(key, &offered) {
                     None => all.clone(),
                     hint => Advice {
                         hint,
                         ..all.clone()
                     },
                 };
-                let message = format!("{what} has no property '{}'", member.key());
+                let message = format!("{what} has no property '{key}'");
                 self.error_at(&location, codes::UNKNOWN_PROPERTY, message, advice);
             }
         }
         Some(Obj { node })
     }
 
-    /// The properties of an object, with those that rules take from it.
-    fn with_further<'k>(&self, what: &str, known: &[&'k str]) -> Vec<&'k str> {
-        let further = self.dialect.further.iter();
-        let further = further.filter(|(of, _)| what.starts_with(of));
-        let further = further.flat_map(|(_, names)| names.iter().copied());
-        known.iter().copied().chain(further).collect()
+    /// The properties that rules take from an object.
+    fn further(&self, what: &str) -> impl Iterator<Item = &'static str> {
+        let all = self.dialect.further.iter();
+        let own = all.filter(move |(of, _)| what.starts_with(of));
+        own.flat_map(|(_, names)| names.iter().copied())
     }
 
     /// An object that may have properties of its author's, which have no effect.

@@ -6,7 +6,15 @@
 
 use swirl_documents::source::Node;
 
-use super::dialect::name_of;
+/// The place of an entry of own names, and the reader's name.
+pub(super) fn placed(entry: &str) -> (&str, &str) {
+    entry.rsplit_once('/').unwrap_or(("", entry))
+}
+
+/// The reader's name in an entry of own names.
+pub(crate) fn name_of(entry: &str) -> &str {
+    placed(entry).1
+}
 
 /// Internal names of the reader that occur as texts in the document.
 #[derive(Debug, Default)]

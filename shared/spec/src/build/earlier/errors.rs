@@ -5,7 +5,7 @@
 
 use swirl_documents::source::Node;
 
-use super::older::items;
+use super::find::items;
 use crate::build::ctx::Ctx;
 
 pub(crate) fn define(ctx: &mut Ctx<'_>, root: &mut Node) {

@@ -4,6 +4,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 
+use super::find::{is, items};
 use super::{errors, shapes, states};
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::params::is_variable;
@@ -178,16 +179,6 @@ pub(crate) fn sub_flow(ctx: &mut Ctx<'_>, action: &mut Node) {
     }
 }
 
-pub(crate) fn items<'n>(holder: &'n mut Node, list: &str) -> impl Iterator<Item = &'n mut Node> {
-    let items = holder.get_mut(list).and_then(Node::items_mut);
-    items.into_iter().flatten()
-}
-
-pub(crate) fn is(state: &Node, kind: &str) -> bool {
-    let word = state.get("type").and_then(Node::as_str);
-    word.is_some_and(|word| word.eq_ignore_ascii_case(kind))
-}
-
 fn state(ctx: &mut Ctx<'_>, state: &mut Node) {
     rename(ctx, state, "eventsActions", "onEvents");
     for (older, here) in [("delay", "sleep"), ("relay", "inject")] {
@@ -307,25 +298,4 @@ pub(crate) fn as_there(
         }
     }
     found
-}
-
-impl Ctx<'_> {
-    /// Whether a part of 0.6 is read here. `own`: the edition has it too. Otherwise there is a warning.
-    pub(crate) fn earlier_part(
-        &mut self,
-        own: bool,
-        holder: &Node,
-        name: &str,
-        hint: &str,
-    ) -> bool {
-        let Some(node) = holder.get(name) else {
-            return own;
-        };
-        if own || !self.dialect.parts.earlier_parts {
-            return own;
-        }
-        let message = format!("'{name}' here is of edition 0.6; it works as it does there");
-        self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
-        true
-    }
 }

@@ -1,8 +1,6 @@
 //! Actions and their invocations (sections "Action Definition", "FunctionRef Definition", "EventRef Definition",
 //! "SubFlowRef Definition").
 
-use std::collections::HashSet;
-
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::Data;
@@ -49,14 +47,9 @@ impl Ctx<'_> {
                 &[]
             }
         };
-        let mut names = HashSet::new();
+        self.unique(items, "name", "action");
         let mut actions = Vec::with_capacity(items.len());
         for item in items {
-            if let Some(node) = item.get("name")
-                && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
-            {
-                self.duplicate(node, "action", name);
-            }
             actions.extend(self.action(item, timeout));
         }
         self.action_list(actions, parallel)
@@ -108,8 +101,7 @@ impl Ctx<'_> {
             (Some(read), Some(node)) => Some(read(self, node)?),
             _ => None,
         };
-        let id = ActionId(self.workflow.actions.len() as u32);
-        self.workflow.actions.push(Action {
+        let action = Action {
             name: name.map(Into::into),
             kind: kind?,
             condition,
@@ -122,8 +114,14 @@ impl Ctx<'_> {
             timeout,
             pointer,
             repeat,
-        });
-        Some(id)
+        };
+        Some(self.add_action(action))
+    }
+
+    pub fn add_action(&mut self, action: Action) -> ActionId {
+        let id = ActionId(self.workflow.actions.len() as u32);
+        self.workflow.actions.push(action);
+        id
     }
 
     fn sleeps(&mut self, obj: Obj<'_>) -> (Option<Period>, Option<Period>) {

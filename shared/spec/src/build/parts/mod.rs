@@ -4,6 +4,7 @@
 mod action;
 mod auth;
 mod call;
+mod earlier;
 mod error;
 mod event;
 mod event_ref;

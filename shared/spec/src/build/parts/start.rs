@@ -163,6 +163,28 @@ impl Ctx<'_> {
         Some(When::Interval(text))
     }
 
+    /// A window in which instances may be created; with `R/`, the times at which one is created
+    /// (docs/language.md#decision-42).
+    pub fn window(&mut self, node: &Node, zone: &Zone) -> Option<When> {
+        let text = self.interval_text(node, "the interval")?;
+        let repeats = text.starts_with('R');
+        let problem = match Interval::in_zone(&text, zone) {
+            Ok(interval) if interval.count.is_some() => {
+                "a number of repetitions cannot be given".to_owned()
+            }
+            Ok(_) if repeats => return Some(When::Interval(text)),
+            Ok(_) => return Some(When::Window(text)),
+            Err(error) => error.to_string(),
+        };
+        let hint = match text.split_whitespace().count() {
+            5.. if self.dialect.parts.schedule.is_some() => "a cron expression goes under 'cron'",
+            _ => "write '<start>/<end>', '<start>/<duration>', '<duration>/<end>' or '<duration>'",
+        };
+        let message = format!("'{text}' is not an ISO 8601 interval: {problem}");
+        self.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
+        None
+    }
+
     pub fn cron(&mut self, node: &Node, zone: &Zone) -> Option<When> {
         if node.as_str().is_some() {
             let expression = self.cron_expression(node)?;

@@ -142,7 +142,7 @@ impl Ctx<'_> {
 
     /// If a state's data doesn't fit its schema, this is recorded and the state continues, because the language doesn't
     /// say whether the schema is checked at all (docs/language.md#decision-59).
-    fn state_schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {
+    pub fn state_schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {
         let schema = self.schema(obj, name)?;
         Some(Schema {
             fail: false,

@@ -49,7 +49,7 @@ impl Ctx<'_> {
         self.language(root);
         self.version(root);
         self.annotations(root);
-        self.workflow.metadata = self.all_metadata(root);
+        self.workflow.metadata = self.all_metadata(root, PROPERTIES);
         self.workflow.keep_active = self.boolean(root, "keepActive", false);
         self.auto_retries = self.boolean(root, "autoRetries", false);
         self.secrets(root);
@@ -74,7 +74,7 @@ impl Ctx<'_> {
         }
         self.read_states(states);
         let start = self.start(root);
-        self.schemas(root, start);
+        self.schemas(root, start, "state");
         self.extensions(root);
         if let Some(reader) = self.dialect.parts.errors {
             (reader.unused)(self);
@@ -91,13 +91,13 @@ impl Ctx<'_> {
 
     /// `metadata` and the additional properties, which serve the same purpose (section "Additional Properties"). A
     /// property that resembles a known name gets a warning.
-    fn all_metadata(&mut self, root: Obj<'_>) -> Data {
+    pub fn all_metadata(&mut self, root: Obj<'_>, known: &[&str]) -> Data {
         let mut metadata = self.metadata(root);
         let others = root.node.members().unwrap_or_default().iter();
-        let others = others.filter(|member| !PROPERTIES.contains(&member.key()));
+        let others = others.filter(|member| !known.contains(&member.key()));
         let kept = std::mem::take(&mut self.kept);
         for member in others.chain(&kept) {
-            self.additional(member, PROPERTIES);
+            self.additional(member, known);
             if metadata.get(member.key()).is_none() {
                 metadata.set(member.key(), member.value().to_data());
             }
@@ -177,7 +177,8 @@ impl Ctx<'_> {
         }
     }
 
-    fn schemas(&mut self, root: Obj<'_>, start: StateId) {
+    /// `word`: what the edition calls a state.
+    pub fn schemas(&mut self, root: Obj<'_>, start: StateId, word: &str) {
         self.workflow.input_schema = self.schema(root, "dataInputSchema");
         self.workflow.output_schema = self.schema(root, "dataOutputSchema");
         let by_event = self
@@ -186,11 +187,8 @@ impl Ctx<'_> {
             .is_some_and(|head| head.is_event);
         if let (true, Some(node)) = (by_event, root.get("dataInputSchema")) {
             // docs/language.md#decision-19.
-            self.ignored(
-                node,
-                "dataInputSchema",
-                "the workflow starts with an event state",
-            );
+            let why = format!("the workflow starts with an event {word}");
+            self.ignored(node, "dataInputSchema", &why);
             self.workflow.input_schema = None;
         }
     }

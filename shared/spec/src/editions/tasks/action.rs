@@ -1,12 +1,10 @@
 //! Actions and the functions that they call (sections "Action Definition", "FunctionRef
 //! Definition").
 
-use std::collections::HashSet;
-
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{
-    Action, ActionId, ActionKind, ActionList, Call, FunctionKind, Language, ListId, Template,
+    Action, ActionId, ActionKind, Call, FunctionKind, Language, ListId, Template,
 };
 
 use super::Reader;
@@ -28,23 +26,12 @@ impl Reader<'_, '_> {
         let parallel =
             self.word(obj, "actionMode", &["sequential", "parallel"]) == Some("parallel");
         let items = self.need_list(obj, what, "actions").unwrap_or_default();
-        let mut names = HashSet::new();
+        self.unique(items, "name", "action");
         let mut actions = Vec::with_capacity(items.len());
         for item in items {
-            if let Some(node) = item.get("name")
-                && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
-            {
-                self.duplicate(node, "action", name);
-            }
             actions.extend(self.action(item));
         }
-        self.list_of(actions, parallel)
-    }
-
-    pub fn list_of(&mut self, actions: Vec<ActionId>, parallel: bool) -> ListId {
-        let id = ListId(self.workflow.lists.len() as u32);
-        self.workflow.lists.push(ActionList { actions, parallel });
-        id
+        self.action_list(actions, parallel)
     }
 
     pub fn action(&mut self, node: &Node) -> Option<ActionId> {
@@ -70,12 +57,6 @@ impl Reader<'_, '_> {
             ..Action::default()
         };
         Some(self.add_action(action))
-    }
-
-    pub fn add_action(&mut self, action: Action) -> ActionId {
-        let id = ActionId(self.workflow.actions.len() as u32);
-        self.workflow.actions.push(action);
-        id
     }
 
     fn function_ref(&mut self, node: &Node) -> Option<ActionKind> {

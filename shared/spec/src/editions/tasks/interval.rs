@@ -3,7 +3,7 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::schedule::{Interval, Zone};
+use swirl_model::schedule::Zone;
 use swirl_model::workflow::{Schedule, When};
 
 use super::Reader;
@@ -46,31 +46,12 @@ impl Reader<'_, '_> {
                 node
             }
         };
-        let text = self.interval_text(node, "'interval'")?;
-        let text = text.as_str();
-        let problem = match Interval::in_zone(text, &Zone::utc()) {
-            Ok(interval) if interval.count.is_some() => "a number of repetitions cannot be given",
-            Ok(interval) if interval.repeats => {
-                return Some(Schedule {
-                    when: When::Interval(text.to_owned()),
-                    timezone: None,
-                    exclusive: false,
-                });
-            }
-            Ok(_) => {
-                return Some(Schedule {
-                    when: When::Window(text.to_owned()),
-                    timezone: None,
-                    exclusive: true,
-                });
-            }
-            Err(error) => &error.to_string(),
-        };
-        let message = format!("'{text}' is not an ISO 8601 interval: {problem}");
-        let hint =
-            "write '<start>/<end>', '<start>/<duration>', '<duration>/<end>' or '<duration>'";
-        self.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
-        None
+        let when = self.window(node, &Zone::utc())?;
+        Some(Schedule {
+            exclusive: matches!(when, When::Window(_)),
+            when,
+            timezone: None,
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::error::names;
-use swirl_model::workflow::{Schema, State};
+use swirl_model::workflow::State;
 
 use super::Reader;
 use super::states::{self, StateReader};
@@ -174,15 +174,5 @@ impl Reader<'_, '_> {
         let hint = "add 'name'".to_owned();
         self.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
         self.opt_string(obj, "id")
-    }
-
-    /// A mismatch with a state's schema is only a warning, because the specification doesn't say whether it is
-    /// enforced.
-    fn state_schema(&mut self, obj: Obj<'_>, name: &str) -> Option<Schema> {
-        let schema = self.schema(obj, name)?;
-        Some(Schema {
-            fail: false,
-            ..schema
-        })
     }
 }

@@ -27,14 +27,6 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A property that has another name in this text (docs/language.md#decision-6).
-    pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
-        let message =
-            format!("'{name}' is another edition's name for '{here}'; it is taken as that");
-        let hint = format!("write '{here}'");
-        self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
-    }
-
     /// True or false, which may be written as text (docs/language.md#decision-96).
     pub fn flag(&mut self, obj: Obj<'_>, name: &str, default: bool) -> bool {
         let text = obj.get(name).and_then(Node::as_str).unwrap_or_default();

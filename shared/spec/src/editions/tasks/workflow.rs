@@ -34,7 +34,9 @@ impl Reader<'_, '_> {
         let root = Obj { node: root };
         self.names_of(root);
         self.version(root);
-        self.workflow.metadata = self.all_metadata(root);
+        let known = super::properties_of(self.variant);
+        self.workflow.metadata = self.all_metadata(root, &known);
+        self.extensions(root);
         self.workflow.constants = Data::object();
         self.conditions = self.default_language(root);
         if let Some(node) = root.get("events") {
@@ -52,18 +54,8 @@ impl Reader<'_, '_> {
         let (start, window) = self.states_of(items, named);
         self.leave_flow(start);
         self.workflow.schedule = window;
-        self.workflow.input_schema = self.schema(root, "dataInputSchema");
-        self.workflow.output_schema = self.schema(root, "dataOutputSchema");
-        let by_event = self
-            .states
-            .get(start.0 as usize)
-            .is_some_and(|head| head.is_event);
-        if let (true, Some(node)) = (by_event, root.get("dataInputSchema")) {
-            // docs/language.md#decision-19.
-            let why = format!("the workflow starts with an event {}", self.variant.state);
-            self.ignored(node, "dataInputSchema", &why);
-            self.workflow.input_schema = None;
-        }
+        let state = self.variant.state;
+        self.schemas(root, start, state);
     }
 
     /// `id` and `name`. Either is sufficient (docs/language.md#decision-3 and #decision-50).
@@ -95,26 +87,11 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// `metadata`, and the other properties at the top level.
-    fn all_metadata(&mut self, root: Obj<'_>) -> Data {
-        let mut metadata = self.metadata(root);
-        let (states, other) = self.variant.states;
-        for member in root.node.members().unwrap_or_default() {
-            let key = member.key();
-            if PROPERTIES.contains(&key) || key == states || key == other {
-                continue;
-            }
-            let known: Vec<&str> = PROPERTIES.iter().copied().chain([states]).collect();
-            self.additional(member, &known);
-            if metadata.get(key).is_none() {
-                metadata.set(key, member.value().to_data());
-            }
-        }
+    /// Extensions have no effect on how a workflow runs.
+    fn extensions(&mut self, root: Obj<'_>) {
         if let Some(node) = root.get("extensions") {
-            // Extensions have no effect on how a workflow runs.
             self.list(node, "'extensions'");
-            metadata.set("extensions", node.to_data());
+            self.workflow.metadata.set("extensions", node.to_data());
         }
-        metadata
     }
 }

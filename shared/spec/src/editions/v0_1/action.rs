@@ -2,8 +2,8 @@
 
 use swirl_documents::source::Node;
 use swirl_model::workflow::{
-    Action, ActionId, ActionKind, ActionList, Call, Function, FunctionId, FunctionKind, Language,
-    ListId, PathId, ResultRule, Template,
+    Action, ActionId, ActionKind, Call, Function, FunctionId, FunctionKind, Language, ListId,
+    PathId, ResultRule, Template,
 };
 
 use super::Reader;
@@ -14,12 +14,6 @@ use crate::build::expression::VisibleVars;
 const PROPERTIES: [&str; 4] = ["function", "timeout", "retry", "name"];
 
 impl Reader<'_, '_> {
-    pub fn list(&mut self, list: ActionList) -> ListId {
-        let id = ListId(self.ctx.workflow.lists.len() as u32);
-        self.ctx.workflow.lists.push(list);
-        id
-    }
-
     /// `actions` of a state or of an entry of one, with `action-mode`. `result`: the state's target for results.
     pub fn actions(&mut self, obj: Obj<'_>, result: Option<Place<'_>>) -> ListId {
         let modes = ["SEQUENTIAL", "PARALLEL"];
@@ -34,10 +28,7 @@ impl Reader<'_, '_> {
         for item in items {
             actions.extend(self.action(item, to));
         }
-        self.list(ActionList {
-            actions,
-            parallel: mode == Some("PARALLEL"),
-        })
+        self.ctx.action_list(actions, mode == Some("PARALLEL"))
     }
 
     fn action(&mut self, node: &Node, to: Option<PathId>) -> Option<ActionId> {
@@ -64,7 +55,7 @@ impl Reader<'_, '_> {
         };
         let (function, arguments) = call?;
         let kind = self.call(obj, function, arguments)?;
-        Some(self.push_action(Action {
+        Some(self.ctx.add_action(Action {
             name: name.map(Into::into),
             kind,
             from,
@@ -119,11 +110,5 @@ impl Reader<'_, '_> {
             arguments,
             detached: false,
         })
-    }
-
-    pub fn push_action(&mut self, action: Action) -> ActionId {
-        let id = ActionId(self.ctx.workflow.actions.len() as u32);
-        self.ctx.workflow.actions.push(action);
-        id
     }
 }

@@ -3,7 +3,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{
-    Action, ActionKind, ActionList, End, FunctionKind, ListId, Next, State, Transition,
+    Action, ActionKind, End, FunctionKind, ListId, Next, State, Transition,
 };
 
 use super::Reader;
@@ -150,7 +150,7 @@ impl Reader<'_, '_> {
     }
 
     pub fn no_actions(&mut self) -> ListId {
-        self.list(ActionList::default())
+        self.ctx.action_list(Vec::new(), false)
     }
 
     /// A state without actions but with a result path puts its input there.
@@ -180,11 +180,8 @@ impl Reader<'_, '_> {
             },
             ..Action::default()
         };
-        let id = self.push_action(action);
-        Some(self.list(ActionList {
-            actions: vec![id],
-            parallel: false,
-        }))
+        let id = self.ctx.add_action(action);
+        Some(self.ctx.action_list(vec![id], false))
     }
 }
 

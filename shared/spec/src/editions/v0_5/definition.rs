@@ -6,7 +6,8 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 
 use crate::build::ctx::Ctx;
-use crate::build::earlier::older::{as_there, items, other};
+use crate::build::earlier::find::items;
+use crate::build::earlier::older::{as_there, other};
 
 /// Parts of later editions: some work, and the others are kept as metadata.
 pub(super) fn later(ctx: &mut Ctx<'_>, root: &mut Node) {

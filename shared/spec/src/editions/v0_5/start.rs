@@ -3,11 +3,10 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::schedule::{Interval, Zone};
-use swirl_model::workflow::{Schedule, When};
+use swirl_model::workflow::Schedule;
 
 use crate::build::ctx::Ctx;
-use crate::build::earlier::older::{is, items};
+use crate::build::earlier::find::{is, items};
 
 /// The first state: the one marked as the start, else the one in `startsAt` or `start` of the definition, as in drafts
 /// and later editions, else the first one in the list.
@@ -162,32 +161,10 @@ pub(super) fn schedule(ctx: &mut Ctx<'_>, node: &Node) -> Option<Schedule> {
     let known = &["interval", "cron", "directInvoke", "timezone"];
     let obj = ctx.object(node, "a schedule", known)?;
     let deny = ctx.word(obj, "directInvoke", &["allow", "deny"]) == Some("deny");
-    let (when, timezone) = ctx.times(obj, interval)?;
+    let (when, timezone) = ctx.times(obj, Ctx::window)?;
     Some(Schedule {
         when,
         timezone,
         exclusive: deny,
     })
-}
-
-/// A window in which instances may be created; with `R/`, the times at which one is created
-/// (docs/language.md#decision-42).
-fn interval(ctx: &mut Ctx<'_>, node: &Node, zone: &Zone) -> Option<When> {
-    let text = ctx.interval_text(node, "the interval")?;
-    let repeats = text.starts_with('R');
-    let problem = match Interval::in_zone(&text, zone) {
-        Ok(interval) if interval.count.is_some() => {
-            "a number of repetitions cannot be given".to_owned()
-        }
-        Ok(_) if repeats => return Some(When::Interval(text)),
-        Ok(_) => return Some(When::Window(text)),
-        Err(error) => error.to_string(),
-    };
-    let hint = match text.split_whitespace().count() {
-        5.. => "a cron expression goes under 'cron'",
-        _ => "write '<start>/<end>', '<start>/<duration>', '<duration>/<end>' or '<duration>'",
-    };
-    let message = format!("'{text}' is not an ISO 8601 interval: {problem}");
-    ctx.error(node, codes::BAD_INTERVAL, message, hint.to_owned());
-    None
 }

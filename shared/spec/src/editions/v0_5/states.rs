@@ -1,12 +1,11 @@
 //! States and their actions: what only this edition has, and what only later ones have.
 
-use std::collections::HashSet;
-
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 
 use crate::build::ctx::Ctx;
-use crate::build::earlier::older::{self, as_there, is, items, other};
+use crate::build::earlier::find::{is, items};
+use crate::build::earlier::older::{self, as_there, other};
 use crate::build::earlier::states as of_0_6;
 use crate::build::params::is_variable;
 
@@ -162,14 +161,11 @@ pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
 }
 
 pub(super) fn handled_twice(ctx: &mut Ctx<'_>, handlers: &mut Node) {
-    let mut seen = HashSet::new();
-    for handler in handlers.items().unwrap_or_default() {
-        if let Some(node) = handler.get("error")
-            && let Some(name) = node.as_str().filter(|name| !seen.insert(*name))
-        {
-            ctx.duplicate(node, "error handler", name);
-        }
-    }
+    ctx.unique(
+        handlers.items().unwrap_or_default(),
+        "error",
+        "error handler",
+    );
 }
 
 /// Parts of later editions, and an event that nothing answers.

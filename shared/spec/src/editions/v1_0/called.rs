@@ -4,8 +4,8 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{
-    Action, ActionId, ActionKind, ActionList, AuthId, Call, Function, FunctionId, FunctionKind,
-    ListId, MessageRule, Period, ResultRule, StateKind, Template,
+    Action, ActionKind, AuthId, Call, Function, FunctionId, FunctionKind, ListId, MessageRule,
+    Period, ResultRule, StateKind, Template,
 };
 
 use super::Reader;
@@ -118,14 +118,8 @@ impl Reader<'_, '_> {
 
     /// A list of one action.
     pub fn only(&mut self, action: Action) -> ListId {
-        let id = ActionId(self.workflow.actions.len() as u32);
-        self.workflow.actions.push(action);
-        let list = ListId(self.workflow.lists.len() as u32);
-        self.workflow.lists.push(ActionList {
-            actions: vec![id],
-            parallel: false,
-        });
-        list
+        let id = self.add_action(action);
+        self.action_list(vec![id], false)
     }
 
     /// A URI, or an object with one and an authentication.

@@ -1,8 +1,5 @@
 //! Event state: waits for events and runs the actions that belong to them.
 
-use std::collections::HashSet;
-
-use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{EventState, OnEvents, Period, StateKind, Wait};
 
@@ -59,19 +56,10 @@ fn entry(
             return None;
         }
     };
-    let mut seen = HashSet::new();
+    ctx.once(refs, "event");
     let mut events = Vec::with_capacity(refs.len());
     let mut whole = true;
     for item in refs {
-        if let Some(name) = item.as_str().filter(|name| !seen.insert(*name)) {
-            let message = format!("the event '{name}' is given here more than once");
-            ctx.error(
-                item,
-                codes::DUPLICATE_NAME,
-                message,
-                "name each event once".to_owned(),
-            );
-        }
         match ctx.event(item, "'eventRefs'", EventUse::Consume) {
             Some(event) => events.push(event),
             None => whole = false,
@@ -80,14 +68,7 @@ fn entry(
     if !whole || events.is_empty() {
         return None;
     }
-    let mut waits: Vec<Wait> = (0..events.len())
-        .map(|index| Wait::Event(u16::try_from(index).unwrap_or(u16::MAX)))
-        .collect();
-    let wait = match (waits.len(), exclusive) {
-        (1, _) => waits.remove(0),
-        (_, true) => Wait::Any(waits),
-        (_, false) => Wait::All(waits),
-    };
+    let wait = wait_for(events.len(), exclusive);
     Some(OnEvents {
         events,
         wait,
@@ -96,4 +77,14 @@ fn entry(
         next: None,
         timeout: None,
     })
+}
+
+/// An exclusive state waits for any of the events, another one for all.
+pub(crate) fn wait_for(events: usize, exclusive: bool) -> Wait {
+    let events = u16::try_from(events).unwrap_or(u16::MAX);
+    match (events, exclusive) {
+        (1, _) => Wait::Event(0),
+        (_, true) => Wait::any(events),
+        (_, false) => Wait::all(events),
+    }
 }

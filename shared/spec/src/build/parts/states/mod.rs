@@ -1,7 +1,7 @@
 //! The kinds of states, with one file each.
 
 mod callback;
-mod event;
+pub(crate) mod event;
 mod foreach;
 mod inject;
 mod operation;

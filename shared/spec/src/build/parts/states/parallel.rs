@@ -1,7 +1,5 @@
 //! Parallel state: branches of actions that run at once.
 
-use std::collections::HashSet;
-
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
@@ -28,14 +26,9 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
     };
     let items = list.unwrap_or_default();
-    let mut names = HashSet::new();
+    ctx.unique(items, "name", "branch");
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
-        if let Some(node) = item.get("name")
-            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
-        {
-            ctx.duplicate(node, "branch", name);
-        }
         branches.push(branch(ctx, item, timeouts));
     }
     let number = Some(items.len()).filter(|number| *number > 0);

@@ -43,7 +43,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         let hint = "add 'correlationToken' to the event's definition".to_owned();
         reader.warn(node, codes::CALLBACK_WITHOUT_CORRELATION, message, hint);
     }
-    let actions = reader.list_of(vec![action?], false);
+    let actions = reader.action_list(vec![action?], false);
     Some(StateKind::Callback(Callback {
         actions,
         event: event?,

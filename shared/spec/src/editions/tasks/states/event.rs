@@ -1,13 +1,11 @@
 //! Event: waits for events and runs the actions for them (docs/language.md#decision-31).
 
-use std::collections::HashSet;
-
-use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{EventState, OnEvents, StateKind, Wait};
+use swirl_model::workflow::{EventState, OnEvents, StateKind};
 
 use super::{Done, StateReader};
 use crate::build::ctx::Obj;
+use crate::build::parts::states::event::wait_for;
 use crate::editions::tasks::Reader;
 
 pub(super) const KIND: StateReader = StateReader {
@@ -68,24 +66,16 @@ fn entry(reader: &mut Reader<'_, '_>, node: &Node, exclusive: bool) -> Option<On
         true => std::slice::from_ref(node),
         false => reader.full_list(node, "'eventRefs'")?,
     };
-    let mut seen = HashSet::new();
-    let mut events = Vec::with_capacity(refs.len());
-    for item in refs {
-        if let Some(name) = item.as_str().filter(|name| !seen.insert(*name)) {
-            let message = format!("the event '{name}' is given here more than once");
-            let hint = "name each event once".to_owned();
-            reader.error(item, codes::DUPLICATE_NAME, message, hint);
-        }
-        events.push(reader.event_ref(item, "'eventRefs'"));
-    }
+    reader.once(refs, "event");
+    let events = refs
+        .iter()
+        .map(|item| reader.event_ref(item, "'eventRefs'"));
+    let events: Vec<_> = events.collect();
     let events: Vec<_> = events.into_iter().collect::<Option<_>>()?;
-    let count = u16::try_from(events.len()).unwrap_or(u16::MAX);
-    let wait = match (count, exclusive) {
-        (0, _) => return None,
-        (1, _) => Wait::Event(0),
-        (_, true) => Wait::any(count),
-        (_, false) => Wait::all(count),
-    };
+    if events.is_empty() {
+        return None;
+    }
+    let wait = wait_for(events.len(), exclusive);
     Some(OnEvents {
         events,
         wait,

@@ -1,7 +1,5 @@
 //! Parallel: branches, each a flow of states (docs/language.md#decision-33, #decision-53 and #decision-100).
 
-use std::collections::HashSet;
-
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{Body, Branch, Count, Parallel, StateKind};
@@ -29,14 +27,9 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         }
     };
     let items = list.unwrap_or_default();
-    let mut names = HashSet::new();
+    reader.unique(items, "name", "branch");
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
-        if let Some(node) = item.get("name")
-            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
-        {
-            reader.duplicate(node, "branch", name);
-        }
         branches.push(branch(reader, item, obj.has("completionType")));
     }
     let at_least = at_least(reader, obj, list.map(<[Node]>::len));

@@ -40,5 +40,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         },
         ..Action::default()
     });
-    Some(StateKind::Operation(reader.list_of(vec![action], false)))
+    Some(StateKind::Operation(
+        reader.action_list(vec![action], false),
+    ))
 }

@@ -1,8 +1,6 @@
 //! Parallel state: branches with their own states (section "Parallel State", docs/language.md#decision-33 and
 //! #decision-53).
 
-use std::collections::HashSet;
-
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{Body, Branch, Parallel, StateKind};
@@ -30,14 +28,9 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>, filter: Filter<'_>) -> Option
             return None;
         }
     };
-    let mut names = HashSet::new();
+    reader.ctx.unique(items, "name", "branch");
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
-        if let Some(node) = item.get("name")
-            && let Some(name) = node.as_str().filter(|name| !names.insert(*name))
-        {
-            reader.ctx.duplicate(node, "branch", name);
-        }
         branches.push(branch(reader, item));
     }
     let branches = branches.into_iter().collect::<Option<Vec<_>>>()?;
