@@ -80,6 +80,8 @@ impl Ctx<'_> {
             retry: obj
                 .get("retryRef")
                 .and_then(|node| self.retry_ref(node))
+                // A policy that allows no retry leaves the handler its transition.
+                .filter(|policy| policy.retries_max != Some(0))
                 .map(|policy| HandlerRetry {
                     policy,
                     source: false,
