@@ -15,6 +15,11 @@ pub fn query<'a>(
 
 /// How to continue after this page, if there may be more.
 pub fn more(page: &Value) -> Option<String> {
-    let next = page["next"].as_str()?;
+    after(page["next"].as_str())
+}
+
+/// As [`more`], of the place of the next page.
+pub fn after(next: Option<&str>) -> Option<String> {
+    let next = next?;
     Some(format!("there may be more: --after '{next}'"))
 }

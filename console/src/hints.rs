@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::http::{HeaderMap, StatusCode};
-use serde_json::Value;
+use swirl_api::history::HistoryQuery;
+use swirl_api::instance::{HISTORY, InstanceId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
@@ -196,14 +197,13 @@ async fn watch_instance(hints: Arc<Hints>, id: String) {
 
 /// Changes whenever the instance does: each change adds to its history.
 pub(crate) async fn stamp(asking: &Asking, id: &str) -> Result<Arc<str>, Refusal> {
-    let history = asking
-        .get(&["instances", id, "history"], &[("last", "1")])
-        .await?;
-    let total = history["total"].as_u64().unwrap_or_default();
-    let status = history["status"].as_str().unwrap_or_default();
-    let at = match &history["entries"][0]["at"] {
-        Value::String(at) => at.as_str(),
-        _ => "",
-    };
-    Ok(format!("{total}.{status}.{at}").into())
+    let call = HISTORY.at(&InstanceId { id: id.to_owned() });
+    let history = asking.ask(call.query(HistoryQuery {
+        last: Some(1),
+        ..HistoryQuery::default()
+    }));
+    let history = history.await?;
+    let at = history.entries.first().map(|entry| entry.at.to_string());
+    let (total, status) = (history.total, history.status);
+    Ok(format!("{total}.{status}.{}", at.unwrap_or_default()).into())
 }

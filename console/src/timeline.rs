@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
+use swirl_api::Instant;
+use swirl_api::history::HistoryEntry;
+use swirl_model::event::Event;
+use swirl_model::instance::EndStatus;
 use swirl_model::time::Timestamp;
 
-use crate::answer::{list, text};
 use crate::tree::escape;
 
 /// How many bars are drawn: the last ones.
@@ -26,7 +28,7 @@ struct Bar {
 }
 
 /// An image; none if the history has no states.
-pub fn timeline(history: &Value, now: Timestamp, ended: bool) -> Option<String> {
+pub fn timeline(history: &[HistoryEntry], now: Timestamp, ended: bool) -> Option<String> {
     let bars = bars(history);
     let bars = &bars[bars.len().saturating_sub(BARS_MAX)..];
     if bars.is_empty() {
@@ -92,46 +94,48 @@ fn short(name: &str) -> String {
     }
 }
 
-fn bars(history: &Value) -> Vec<Bar> {
+fn bars(history: &[HistoryEntry]) -> Vec<Bar> {
     let mut bars: Vec<Bar> = Vec::new();
     // The bar of a scope that is still open.
-    let mut open: BTreeMap<String, usize> = BTreeMap::new();
-    for entry in list(history, "entries") {
-        let at = Timestamp::parse(&text(entry, "at")).map_or(0, |at| at.0);
-        let scope = text(entry, "scope");
-        match entry["event"].as_str() {
-            Some("state_entered") => {
+    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
+    let bar = |name: &str, at: Timestamp| Bar {
+        name: name.to_owned(),
+        from: at.0,
+        to: None,
+        failed: false,
+    };
+    for entry in history {
+        let (Instant(at), scope) = (entry.at, entry.scope.as_str());
+        match entry.event.event() {
+            Some(Event::StateEntered { name, .. }) => {
                 open.insert(scope, bars.len());
-                bars.push(Bar {
-                    name: text(entry, "name"),
-                    from: at,
-                    to: None,
-                    failed: false,
-                });
+                bars.push(bar(name, at));
             }
-            Some("state_left") => {
-                if let Some(bar) = open.remove(&scope) {
-                    bars[bar].to = Some(at);
-                    bars[bar].failed = entry["failed"] == true;
+            Some(Event::StateLeft { failed, .. }) => {
+                if let Some(bar) = open.remove(scope) {
+                    bars[bar].to = Some(at.0);
+                    bars[bar].failed = *failed;
                 }
             }
-            Some("ended") => {
+            Some(Event::Ended { status, .. }) => {
                 for bar in std::mem::take(&mut open).into_values() {
-                    bars[bar].to = Some(at);
-                    bars[bar].failed = entry["status"] == "faulted";
+                    bars[bar].to = Some(at.0);
+                    bars[bar].failed = *status == EndStatus::Faulted;
                 }
             }
             // The entry with which it entered the state isn't among these.
-            Some("action_started" | "forked")
-                if scope == "r" && !open.contains_key(&scope) && entry["in_state"].is_string() =>
-            {
+            Some(
+                Event::ActionStarted {
+                    in_state: Some(state),
+                    ..
+                }
+                | Event::Forked {
+                    in_state: Some(state),
+                    ..
+                },
+            ) if scope == "r" && !open.contains_key(scope) => {
                 open.insert(scope, bars.len());
-                bars.push(Bar {
-                    name: text(entry, "in_state"),
-                    from: at,
-                    to: None,
-                    failed: false,
-                });
+                bars.push(bar(state, at));
             }
             _ => {}
         }
@@ -153,21 +157,31 @@ pub fn took(ms: i64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
-    fn entry(at: &str, event: &str, name: &str) -> Value {
-        json!({"at": format!("2026-01-01T{at}Z"), "scope": "r", "event": event, "name": name})
+    fn entries(all: Value) -> Vec<HistoryEntry> {
+        serde_json::from_value(all).unwrap()
+    }
+
+    fn entered(at: &str, name: &str) -> Value {
+        json!({"at": format!("2026-01-01T{at}Z"), "scope": "r", "event": "state_entered", "state": 0, "name": name,
+            "purpose": "Main"})
+    }
+
+    fn left(at: &str, name: &str) -> Value {
+        json!({"at": format!("2026-01-01T{at}Z"), "scope": "r", "event": "state_left", "state": 0, "name": name,
+            "failed": false})
     }
 
     #[test]
     fn bars_of_states() {
-        let history = json!({"entries": [
-            entry("00:00:00", "state_entered", "<A>"),
-            entry("00:00:00.5", "state_left", "<A>"),
-            entry("00:00:00.5", "state_entered", "B"),
-        ]});
+        let history = entries(json!([
+            entered("00:00:00", "<A>"),
+            left("00:00:00.5", "<A>"),
+            entered("00:00:00.5", "B"),
+        ]));
         let now = Timestamp::parse("2026-01-01T08:00:00Z").unwrap();
         let svg = timeline(&history, now, false).unwrap();
         assert!(svg.contains("&lt;A&gt;") && svg.contains("500 ms"), "{svg}");
@@ -177,19 +191,19 @@ mod tests {
             svg.contains("class=\"here\"") && svg.contains("7 h 59 min …"),
             "{svg}"
         );
-        let cut = json!({"entries": [
-            json!({"at": "2026-01-01T00:00:00Z", "scope": "r", "event": "forked", "in_state": "Both"}),
-            json!({"at": "2026-01-01T00:00:01Z", "scope": "r.1.0", "event": "action_started", "in_state": "Both"}),
-            entry("00:00:02", "state_left", "Both"),
-        ]});
+        let cut = entries(json!([
+            json!({"at": "2026-01-01T00:00:00Z", "scope": "r", "event": "forked", "fork": 1, "branches": 2, "in_state": "Both"}),
+            json!({"at": "2026-01-01T00:00:01Z", "scope": "r.1.0", "event": "action_started", "action": "a", "attempt": 1, "call": 1, "in_state": "Both"}),
+            left("00:00:02", "Both"),
+        ]));
         let svg = timeline(&cut, now, true).unwrap();
         assert_eq!(svg.matches("<rect").count(), 1, "{svg}");
         assert!(svg.contains("Both") && svg.contains("2.0 s"), "{svg}");
-        assert_eq!(timeline(&json!({"entries": []}), now, true), None);
-        let failed = json!({"entries": [
-            entry("00:00:00", "state_entered", "A"),
+        assert_eq!(timeline(&entries(json!([])), now, true), None);
+        let failed = entries(json!([
+            entered("00:00:00", "A"),
             json!({"at": "2026-01-01T00:00:01Z", "scope": "r", "event": "ended", "status": "faulted"}),
-        ]});
+        ]));
         assert!(timeline(&failed, now, true).unwrap().contains("1.0 s ✕"));
     }
 

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 use swirl_api::Status;
-
-use crate::answer::{list, text};
+use swirl_api::audit::Action;
+use swirl_api::instance::{AwaitedEvent, Place};
 
 /// A status as it is shown: a sign and a word in addition to the colour.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,32 +56,32 @@ pub fn batch_status(row: &Value) -> Pill {
 }
 
 /// An action of the audit log.
-pub fn deed(action: &str) -> &'static str {
+pub fn deed(action: &Action) -> &'static str {
     match action {
-        "activate" => "made a version current",
-        "batch" => "created a batch",
-        "batch-pause" => "paused a batch",
-        "batch-resume" => "resumed a batch",
-        "batch-stop" => "stopped a batch",
-        "cancel" => "cancelled it",
-        "dead-letter-drop" => "dropped a dead letter",
-        "dead-letter-retry" => "sent a dead letter again",
-        "delete" => "deleted a version",
-        "deploy" => "deployed a version",
-        "edit" => "edited its data and continued it",
-        "migrate" => "moved it to another version",
-        "remove" => "removed it",
-        "rerun" => "sent it back to a state",
-        "resume" => "resumed it",
-        "retry" => "tried again",
-        "schedule-backfill" => "backfilled a past period",
-        "schedule-fire" => "started an extra instance",
-        "schedule-pause" => "paused a schedule",
-        "schedule-resume" => "resumed a schedule",
-        "skip" => "skipped a step",
-        "view-remove" => "removed a saved view",
-        "view-save" => "saved a view",
-        _ => "did something that this version doesn't know",
+        Action::Activate => "made a version current",
+        Action::Batch => "created a batch",
+        Action::BatchPause => "paused a batch",
+        Action::BatchResume => "resumed a batch",
+        Action::BatchStop => "stopped a batch",
+        Action::Cancel => "cancelled it",
+        Action::DeadLetterDrop => "dropped a dead letter",
+        Action::DeadLetterRetry => "sent a dead letter again",
+        Action::Delete => "deleted a version",
+        Action::Deploy => "deployed a version",
+        Action::Edit => "edited its data and continued it",
+        Action::Migrate => "moved it to another version",
+        Action::Remove => "removed it",
+        Action::Rerun => "sent it back to a state",
+        Action::Resume => "resumed it",
+        Action::Retry => "tried again",
+        Action::ScheduleBackfill => "backfilled a past period",
+        Action::ScheduleFire => "started an extra instance",
+        Action::SchedulePause => "paused a schedule",
+        Action::ScheduleResume => "resumed a schedule",
+        Action::Skip => "skipped a step",
+        Action::ViewRemove => "removed a saved view",
+        Action::ViewSave => "saved a view",
+        Action::Other(_) => "did something that this version doesn't know",
     }
 }
 
@@ -95,21 +95,18 @@ pub fn short(id: &str) -> String {
 }
 
 /// A sentence about what a scope does.
-pub fn doing(place: &Value) -> String {
-    let state = text(place, "state");
-    let inside = match state.is_empty() {
-        true => String::new(),
-        false => format!(" in the state “{state}”"),
-    };
-    let action = match place["action"].as_str() {
-        Some(action) => format!(" “{action}”"),
-        None => String::new(),
-    };
-    let attempt = match place["attempt"].as_u64() {
+pub fn doing(place: &Place) -> String {
+    let inside = place.state.as_ref();
+    let inside = inside.map(|state| format!(" in the state “{state}”"));
+    let inside = inside.unwrap_or_default();
+    let action = place.action.as_ref();
+    let action = action.map(|action| format!(" “{action}”"));
+    let action = action.unwrap_or_default();
+    let attempt = match place.attempt {
         Some(attempt) if attempt > 1 => format!(", attempt {attempt}"),
         _ => String::new(),
     };
-    match place["doing"].as_str().unwrap_or_default() {
+    match place.doing.as_str() {
         "starting" => "It is about to start.".to_owned(),
         "kept active" => {
             "It has finished its states, and stays open for further events.".to_owned()
@@ -121,7 +118,7 @@ pub fn doing(place: &Value) -> String {
             format!("It waits for the sub-workflow{action} to end{inside}.")
         }
         "waiting for branches" => {
-            let count = place["branches"].as_u64().unwrap_or_default();
+            let count = place.branches.unwrap_or_default();
             format!("It waits for {count} branches{inside}.")
         }
         "waiting to retry" => format!("It will try{action} again{inside}{attempt}."),
@@ -142,20 +139,16 @@ pub struct Awaited {
     pub by: Vec<(String, String)>,
 }
 
-pub fn awaited(place: &Value) -> Vec<Awaited> {
-    let events = list(place, "waitsFor").iter();
-    let one = |event: &Value| Awaited {
-        name: text(event, "name"),
-        kind: text(event, "type"),
-        source: text(event, "source"),
-        by: event["correlation"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
+pub fn awaited(event: AwaitedEvent) -> Awaited {
+    let by = event.correlation.into_iter();
+    Awaited {
+        name: event.name.unwrap_or_default(),
+        kind: event.kind.unwrap_or_default(),
+        source: event.source.unwrap_or_default(),
+        by: by
+            .map(|(name, value)| (name, value.as_str().unwrap_or_default().to_owned()))
             .collect(),
-    };
-    events.map(one).collect()
+    }
 }
 
 /// The consequence of a timer, in words.
@@ -195,7 +188,9 @@ mod tests {
             ),
             (json!({"doing": "ending"}), "It is ending."),
         ] {
-            assert_eq!(doing(&place), sentence);
+            let mut place: serde_json::Value = place;
+            place["scope"] = json!("r");
+            assert_eq!(doing(&serde_json::from_value(place).unwrap()), sentence);
         }
     }
 

@@ -204,11 +204,12 @@ const ROWS: [Row; 34] = [
     ),
     row("swirl-model", &[]),
     row("swirl-ports", &["swirl-model"]),
-    row("swirl-presentation", &["swirl-model"]),
+    row("swirl-presentation", &["swirl-api", "swirl-model"]),
     row("swirl-query", &["swirl-model", "swirl-ports"]),
     row(
         "swirl-recording",
         &[
+            "swirl-api",
             "swirl-coverage",
             "swirl-documents",
             "swirl-engine",

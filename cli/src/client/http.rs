@@ -419,6 +419,15 @@ fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
     }
 }
 
+impl From<Problem> for Answer {
+    fn from(problem: Problem) -> Answer {
+        Answer {
+            status: problem.status,
+            body: serde_json::to_value(problem).unwrap_or_default(),
+        }
+    }
+}
+
 impl Answer {
     pub fn refused(&self) -> bool {
         self.status >= 400

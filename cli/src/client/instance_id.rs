@@ -3,15 +3,15 @@
 use std::fmt::Write;
 
 use anyhow::bail;
-use serde_json::Value;
-use swirl_presentation::timeline::shown;
+use swirl_api::instance::{InstanceSummary, LIST, ListQuery};
+use swirl_presentation::timeline::clean;
 
 use super::Client;
 
 /// The length of an id, in digits.
 const DIGITS: usize = 24;
 /// The number of instances listed when a name is ambiguous.
-const NAMED_MAX: usize = 5;
+const NAMED_MAX: u32 = 5;
 
 impl Client {
     /// Resolves the beginning of an id to the only instance whose id begins with it. An unknown name stays unchanged,
@@ -23,14 +23,15 @@ impl Client {
         if !may_begin_an_id(name) {
             return Ok(name.to_owned());
         }
-        let limit = (NAMED_MAX + 1).to_string();
-        let query = [("prefix", name), ("limit", &limit)];
-        let answer = self.get(&["instances"], &query).await?;
-        if answer.refused() {
-            return Ok(name.to_owned());
+        let query = ListQuery {
+            prefix: Some(name.to_owned()),
+            limit: Some(NAMED_MAX + 1),
+            ..ListQuery::default()
+        };
+        match self.ask(LIST.ask().query(query)).await?.0 {
+            Ok(found) => chosen(name, &found.instances),
+            Err(_) => Ok(name.to_owned()),
         }
-        let found = answer.body["instances"].as_array();
-        chosen(name, found.map_or(&[], Vec::as_slice))
     }
 }
 
@@ -39,20 +40,19 @@ fn may_begin_an_id(name: &str) -> bool {
     (1..DIGITS).contains(&name.len()) && name.chars().all(is_digit)
 }
 
-fn chosen(name: &str, found: &[Value]) -> anyhow::Result<String> {
-    let ids: Vec<String> = found.iter().map(|one| shown(&one["id"])).collect();
-    match &ids[..] {
+fn chosen(name: &str, found: &[InstanceSummary]) -> anyhow::Result<String> {
+    match found {
         [] => Ok(name.to_owned()),
-        [id] => Ok(id.clone()),
-        ids if ids.iter().any(|id| id == name) => Ok(name.to_owned()),
-        _ => {
-            let mut list = String::new();
-            for one in found.iter().take(NAMED_MAX) {
-                let (id, workflow) = (shown(&one["id"]), shown(&one["workflow"]));
-                let (version, status) = (shown(&one["version"]), shown(&one["status"]));
-                let _ = write!(list, "\n  {id}  {workflow}:{version}  {status}");
+        [one] => Ok(one.id.clone()),
+        all if all.iter().any(|one| one.id == name) => Ok(name.to_owned()),
+        all => {
+            let (mut list, shown) = (String::new(), NAMED_MAX as usize);
+            for one in all.iter().take(shown) {
+                let (id, workflow, version) = (&one.id, &one.workflow, &one.version);
+                let line = format!("{id}  {workflow}:{version}  {}", one.status);
+                let _ = write!(list, "\n  {}", clean(&line));
             }
-            if found.len() > NAMED_MAX {
+            if all.len() > shown {
                 list.push_str("\n  …");
             }
             bail!("several ids begin with '{name}': give more digits{list}")
@@ -65,9 +65,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn found(ids: &[&str]) -> Vec<Value> {
-        let one =
-            |id: &&str| json!({"id": id, "workflow": "order", "version": "1", "status": "running"});
+    fn found(ids: &[&str]) -> Vec<InstanceSummary> {
+        let one = |id: &&str| {
+            let one = json!({"id": id, "workflow": "order", "version": "1", "status": "running",
+                "suspended": false, "startedAt": "2024-01-31T09:00:00Z"});
+            serde_json::from_value(one).unwrap()
+        };
         ids.iter().map(one).collect()
     }
 

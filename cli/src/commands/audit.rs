@@ -1,7 +1,7 @@
 //! `swirl audit`
 
-use serde_json::Value;
-use swirl_presentation::timeline::shown;
+use swirl_api::audit::{Action, AuditEntry, Kind, LIST, ListQuery};
+use swirl_presentation::timeline::clean;
 
 use crate::client::Server;
 use crate::listing;
@@ -49,83 +49,78 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let limit = args.limit.to_string();
-    let filters = [
-        ("action", &args.action),
-        ("by", &args.by),
-        ("kind", &args.kind),
-        ("subject", &args.subject),
-        ("after", &args.after),
-    ];
-    let query = listing::query(&limit, &filters);
+    let query = ListQuery {
+        action: args.action.as_deref().map(Action::from),
+        by: args.by.clone(),
+        kind: args.kind.as_deref().map(Kind::from),
+        subject: args.subject.clone(),
+        after: args.after.clone(),
+        limit: Some(args.limit),
+    };
     args.server.run(async |client| {
-        let answer = client.get(&["audit"], &query).await?;
-        answer.show_page(terminal, text, listing::more)
+        let answer = client.ask(LIST.ask().query(query)).await?;
+        answer.show_page(
+            terminal,
+            |page| page.entries.iter().map(line).collect(),
+            |page| listing::after(page.next.as_deref()),
+        )
     })
 }
 
-fn text(body: &Value) -> String {
-    let entries = body["entries"].as_array().into_iter().flatten();
-    entries.map(line).collect()
-}
-
-fn line(entry: &Value) -> String {
-    let subject = &entry["subject"];
-    let mut line = format!("{}  ", shown(&entry["at"]));
-    if entry["by"].is_string() {
-        line.push_str(&format!("{}  ", shown(&entry["by"])));
+fn line(entry: &AuditEntry) -> String {
+    let AuditEntry {
+        at,
+        action,
+        subject,
+        ..
+    } = entry;
+    let mut line = format!("{at}  ");
+    if let Some(by) = &entry.by {
+        line.push_str(&format!("{by}  "));
     }
-    line.push_str(&format!(
-        "{}  {} {}",
-        shown(&entry["action"]),
-        shown(&subject["kind"]),
-        shown(&subject["id"])
-    ));
-    if subject["version"].is_string() {
-        line.push_str(&format!(" {}", shown(&subject["version"])));
+    line.push_str(&format!("{action}  {} {}", subject.kind, subject.id));
+    if let Some(version) = &subject.version {
+        line.push_str(&format!(" {version}"));
     }
-    let details = entry["details"].as_object().into_iter().flatten();
-    for (place, (name, value)) in details.enumerate() {
-        let before = if place == 0 { "  (" } else { ", " };
-        line.push_str(&format!("{before}{name}: {}", shown(value)));
+    let details = entry.details.iter();
+    let details: Vec<String> = details
+        .map(|(name, value)| format!("{name}: {value}"))
+        .collect();
+    if !details.is_empty() {
+        line.push_str(&format!("  ({})", details.join(", ")));
     }
-    if entry["details"]
-        .as_object()
-        .is_some_and(|all| !all.is_empty())
-    {
-        line.push(')');
+    if let Some(reason) = &entry.reason {
+        line.push_str(&format!("  because: {reason}"));
     }
-    if entry["reason"].is_string() {
-        line.push_str(&format!("  because: {}", shown(&entry["reason"])));
-    }
-    line.push('\n');
-    line
+    clean(&line) + "\n"
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, from_value, json};
 
-    use super::*;
+    fn line(entry: Value) -> String {
+        super::line(&from_value(entry).unwrap())
+    }
 
     #[test]
     fn a_line_has_actor_action_object_and_reason() {
         let rerun = json!({
-            "at": "2026-01-31T09:00:00.000Z", "by": "ann", "action": "rerun",
+            "id": "1", "at": "2026-01-31T09:00:00.000Z", "by": "ann", "action": "rerun",
             "subject": {"kind": "instance", "id": "i1"}, "reason": "the card was wrong",
             "details": {"state": "Charge", "workflow": "order"},
         });
         assert_eq!(
-            line(&rerun),
+            line(rerun),
             "2026-01-31T09:00:00.000Z  ann  rerun  instance i1  (state: Charge, workflow: order)  \
              because: the card was wrong\n"
         );
         let deploy = json!({
-            "at": "2026-01-31T09:00:00.000Z", "by": null, "action": "deploy",
+            "id": "1", "at": "2026-01-31T09:00:00.000Z", "by": null, "action": "deploy",
             "subject": {"kind": "definition", "id": "order", "version": "1.0"}, "reason": null, "details": {},
         });
         assert_eq!(
-            line(&deploy),
+            line(deploy),
             "2026-01-31T09:00:00.000Z  deploy  definition order 1.0\n"
         );
     }

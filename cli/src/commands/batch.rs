@@ -372,7 +372,11 @@ fn tried(body: &Value) -> String {
         [
             shown(&row["id"]),
             format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
-            list::status(row),
+            list::status(
+                &shown(&row["status"]).as_str().into(),
+                row["suspended"] == true,
+                row["waiting"] == true,
+            ),
             shown(&row["startedAt"]),
             if found.is_null() {
                 String::new()

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use swirl_presentation::timeline;
+use swirl_api::instance::{GET, InstanceId, Place};
+use swirl_api::{Instance, Status};
+use swirl_presentation::timeline::{clean, shown, told};
 
-use crate::client::{Client, Server, TIMED_OUT, Timeout};
+use crate::client::{Answered, Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 use crate::text::short;
 
@@ -45,7 +47,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         if args.watch {
             return watch(&id, args, &client, terminal).await;
         }
-        let answer = client.get(&["instances", &id], &[]).await?;
+        let answer = client.ask(GET.at(&InstanceId { id })).await?;
         answer.show(terminal, text)
     })
 }
@@ -53,25 +55,27 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// Watches in JSON: one line per change.
 async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
-    let mut last = Value::Null;
+    let mut last: Option<Instance> = None;
+    let call = GET.at(&InstanceId { id: id.to_owned() });
     loop {
-        match client.get(&["instances", id], &[]).await {
-            Ok(answer) if answer.refused() => return answer.show(terminal, text),
-            Ok(answer) => {
+        match client.ask(call.clone()).await {
+            Ok(Answered(Ok(found))) => {
                 patience.answered();
-                if answer.body != last {
+                let has_ended = found.status != Status::Running;
+                if last.as_ref() != Some(&found) {
                     let shown = match terminal.output {
-                        Output::Json => format!("{}\n", answer.body),
-                        _ if last.is_null() => text(&answer.body),
-                        _ => format!("\n{}", text(&answer.body)),
+                        Output::Json => format!("{}\n", serde_json::to_string(&found)?),
+                        _ if last.is_none() => text(&found),
+                        _ => format!("\n{}", text(&found)),
                     };
                     terminal.result(&shown)?;
                 }
-                last = answer.body;
-                if last["status"] != "running" {
+                last = Some(found);
+                if has_ended {
                     return Ok(0);
                 }
             }
+            Ok(refused) => return refused.show(terminal, text),
             Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {
@@ -84,98 +88,89 @@ async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> a
 
 /// A value on one line.
 fn line(value: &Value) -> String {
-    let text = timeline::shown(&Value::String(value.to_string()));
-    short(text, VALUE_CHARS_MAX, "… (--output json shows all)")
+    short(
+        clean(&value.to_string()),
+        VALUE_CHARS_MAX,
+        "… (--output json shows all)",
+    )
 }
 
 /// An instance as text.
-pub fn text(body: &Value) -> String {
+pub fn text(found: &Instance) -> String {
     let mut text = String::new();
-    let mut row = |name: &str, value: String| {
+    let mut row = |name: &str, value: &str| {
         if !value.is_empty() {
-            text.push_str(&format!("{name:<12} {value}\n"));
+            text.push_str(&format!("{name:<12} {}\n", clean(value)));
         }
     };
-    let word = |name: &str| timeline::shown(&body[name]);
-    row("id", word("id"));
+    let given = |value: &Option<String>| value.clone().unwrap_or_default();
+    let instant = |at: Option<swirl_api::Instant>| at.map(|at| at.to_string()).unwrap_or_default();
+    row("id", &found.id);
+    row("workflow", &format!("{}:{}", found.workflow, found.version));
     row(
-        "workflow",
-        format!("{}:{}", word("workflow"), word("version")),
+        "status",
+        &super::list::status(&found.status, found.suspended, false),
     );
-    row("status", super::list::status(body));
-    row("called", word("instanceKey"));
-    row("key", word("key"));
-    row("parent", word("parent"));
-    row("found by", super::list::attributes(body));
-    row("scheduled", word("scheduledAt"));
-    row("started", word("startedAt"));
-    row("ended", word("endedAt"));
-    row("input", line(&body["input"]));
-    if let Some(output) = body.get("output") {
-        row("output", line(output));
+    row("called", &given(&found.instance_key));
+    row("key", &given(&found.key));
+    row("parent", &given(&found.parent));
+    row("found by", &super::list::attributes(&found.attributes));
+    row("scheduled", &instant(found.scheduled_at));
+    row("started", &found.started_at.to_string());
+    row("ended", &instant(found.ended_at));
+    row("input", &line(&found.input));
+    if let Some(output) = &found.output {
+        row("output", &line(output));
     }
-    if let Some(error) = body.get("error") {
-        row("error", timeline::error(error));
+    if let Some(error) = &found.error {
+        row("error", &told(error));
     }
-    for scope in body["scopes"].as_array().into_iter().flatten() {
-        row("at", place(scope));
-        for event in scope["waitsFor"].as_array().into_iter().flatten() {
-            let with: Vec<String> = event["correlation"]
-                .as_object()
-                .into_iter()
-                .flatten()
+    for scope in &found.scopes {
+        row("at", &place(scope));
+        for event in &scope.waits_for {
+            let with = event.correlation.iter();
+            let with: Vec<String> = with
                 .filter(|(_, value)| !value.is_null())
-                .map(|(name, value)| format!("{name} = {}", timeline::shown(value)))
+                .map(|(name, value)| format!("{name} = {}", shown(value)))
                 .collect();
             let with = match with.is_empty() {
                 true => String::new(),
                 false => format!(" with {}", with.join(", ")),
             };
-            let (name, kind) = (
-                timeline::shown(&event["name"]),
-                timeline::shown(&event["type"]),
-            );
-            row("", format!("waits for {name} ({kind}){with}"));
+            let (name, kind) = (given(&event.name), given(&event.kind));
+            row("", &format!("waits for {name} ({kind}){with}"));
         }
-        for timer in scope["timers"].as_array().into_iter().flatten() {
-            let (kind, due) = (
-                timeline::shown(&timer["kind"]),
-                timeline::shown(&timer["due"]),
-            );
-            row("", format!("timer {kind} at {due}"));
+        for timer in &scope.timers {
+            row("", &format!("timer {} at {}", timer.kind, timer.due));
         }
-        if let Some(data) = scope.get("data") {
-            row("data", line(data));
-        } else if scope["dataLeftOut"] == true {
-            row(
-                "data",
-                "left out: the instance's data is too long".to_owned(),
-            );
+        match &scope.data {
+            Some(data) => row("data", &line(data)),
+            None if scope.data_left_out => {
+                row("data", "left out: the instance's data is too long");
+            }
+            None => {}
         }
     }
-    if let Some(left_out) = body["scopesLeftOut"].as_u64() {
-        row("", format!("and {left_out} more"));
+    if let Some(left_out) = found.scopes_left_out {
+        row("", &format!("and {left_out} more"));
     }
     text
 }
 
-fn place(scope: &Value) -> String {
-    let mut text = match (scope["name"].as_str(), scope["scope"].as_str()) {
-        (Some(name), Some(id)) => format!("[{}] ({id}) ", timeline::shown(&name.into())),
-        (_, Some("r") | None) => String::new(),
-        (_, Some(id)) => format!("[{id}] "),
+fn place(scope: &Place) -> String {
+    let mut text = match (&scope.name, scope.scope.as_str()) {
+        (Some(name), id) => format!("[{name}] ({id}) "),
+        (None, "r") => String::new(),
+        (None, id) => format!("[{id}] "),
     };
-    for (name, before, after) in [
-        ("state", "", ": "),
-        ("doing", "", ""),
-        ("action", " (", ")"),
-    ] {
-        let value = timeline::shown(&scope[name]);
-        if !value.is_empty() {
-            text.push_str(&format!("{before}{value}{after}"));
-        }
+    if let Some(state) = &scope.state {
+        text.push_str(&format!("{state}: "));
     }
-    if let Some(attempt) = scope["attempt"].as_u64().filter(|attempt| *attempt > 1) {
+    text.push_str(&scope.doing);
+    if let Some(action) = &scope.action {
+        text.push_str(&format!(" ({action})"));
+    }
+    if let Some(attempt) = scope.attempt.filter(|attempt| *attempt > 1) {
         text.push_str(&format!(", attempt {attempt}"));
     }
     text
@@ -195,12 +190,12 @@ mod tests {
             "scopes": [{"scope": "r", "state": "Charge", "doing": "failed", "action": "charge",
                 "data": {"order": 7, "note": "a\nb"}}],
         });
-        insta::assert_snapshot!(text(&body), @r#"
+        insta::assert_snapshot!(text(&serde_json::from_value(body).unwrap()), @r#"
         id           2f6c0d9b31a84e57
         workflow     order:1.0
         status       faulted
         found by     customer = Ada Lovelace, total = 12, vip = true
-        started      2024-01-31T09:00:00Z
+        started      2024-01-31T09:00:00.000Z
         input        {"order":7}
         error        FunctionError (503): busy
         at           Charge: failed (charge)

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use swirl_api::Status;
+use swirl_api::history::{History, HistoryQuery};
+use swirl_api::instance::{HISTORY, InstanceId};
 use swirl_presentation::timeline::Timeline;
 
-use crate::client::{Answer, Client, Server, TIMED_OUT, Timeout};
+use crate::client::{Answered, Client, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// The interval at which the server is polled for new entries.
@@ -45,73 +47,86 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
         let id = client.instance(&args.id).await?;
         if args.follow {
-            return follow(&id, args, &client, terminal).await;
+            return follow(id, args, &client, terminal).await;
         }
-        whole(&id, &client).await?.show(terminal, |body| {
-            Timeline::new(terminal.colours(), args.data).lines(entries(body))
+        whole(id, &client).await?.show(terminal, |history| {
+            Timeline::new(terminal.colours(), args.data).lines(&history.entries)
         })
     })
+}
+
+fn after(known: u64) -> HistoryQuery {
+    HistoryQuery {
+        after: Some(known),
+        ..HistoryQuery::default()
+    }
 }
 
 /// All pages of a history, as one answer.
 ///
 /// # Errors
 /// The request failed.
-pub async fn whole(id: &str, client: &Client) -> anyhow::Result<Answer> {
-    let path = ["instances", id, "history"];
-    let mut whole = client.get(&path, &[]).await?;
-    while whole.body["more"] == true {
-        let known = whole.body["before"].as_u64().unwrap_or(0) + entries(&whole.body).len() as u64;
-        let mut next = client.get(&path, &[("after", &known.to_string())]).await?;
-        if next.refused() {
-            return Ok(next);
+pub async fn whole(id: String, client: &Client) -> anyhow::Result<Answered<History>> {
+    let call = HISTORY.at(&InstanceId { id });
+    let mut whole = match client.ask(call.clone()).await? {
+        Answered(Ok(first)) => first,
+        refused => return Ok(refused),
+    };
+    while whole.more {
+        match client.ask(call.clone().query(after(whole.known()))).await? {
+            Answered(Ok(next)) => {
+                let (before, mut entries) = (whole.before, whole.entries);
+                entries.extend(next.entries);
+                whole = History {
+                    before,
+                    entries,
+                    ..next
+                };
+            }
+            refused => return Ok(refused),
         }
-        let mut all = whole.body["entries"].take();
-        if let (Some(all), Some(new)) = (all.as_array_mut(), next.body["entries"].as_array_mut()) {
-            all.append(new);
-        }
-        next.body["before"] = whole.body["before"].take();
-        next.body["entries"] = all;
-        whole = next;
     }
-    Ok(whole)
-}
-
-fn entries(body: &Value) -> &[Value] {
-    body["entries"].as_array().map_or(&[], Vec::as_slice)
+    Ok(Answered(Ok(whole)))
 }
 
 /// Follows in JSON: one line per entry.
-async fn follow(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> anyhow::Result<u8> {
+async fn follow(
+    id: String,
+    args: &Args,
+    client: &Client,
+    terminal: &Terminal,
+) -> anyhow::Result<u8> {
     let mut patience = args.timeout.begin();
     let mut timeline = Timeline::new(terminal.colours(), args.data);
-    let mut known = 0_u64;
+    let mut known = 0;
+    let call = HISTORY.at(&InstanceId { id: id.clone() });
     loop {
-        let after = known.to_string();
-        let path = ["instances", id, "history"];
-        match client.get(&path, &[("after", &after)]).await {
-            Ok(answer) if answer.refused() => return answer.show(terminal, |_| String::new()),
-            Ok(answer) => {
+        match client.ask(call.clone().query(after(known))).await {
+            Ok(Answered(Ok(history))) => {
                 patience.answered();
-                let new = entries(&answer.body);
-                let before = answer.body["before"].as_u64().unwrap_or(known);
-                if before > known {
-                    let gone = before - known;
+                if history.before > known {
+                    let gone = history.before - known;
                     terminal.message(&format!("the next {gone} entries are no longer kept"));
                 }
-                known = before + new.len() as u64;
-                let text = match terminal.output {
-                    Output::Json => new.iter().map(|entry| format!("{entry}\n")).collect(),
-                    _ => timeline.lines(new),
-                };
+                known = history.known();
+                let mut text = String::new();
+                match terminal.output {
+                    Output::Json => {
+                        for entry in &history.entries {
+                            text.push_str(&(serde_json::to_string(entry)? + "\n"));
+                        }
+                    }
+                    _ => text = timeline.lines(&history.entries),
+                }
                 terminal.result(&text)?;
-                if answer.body["more"] == true {
+                if history.more {
                     continue;
                 }
-                if answer.body["status"] != "running" {
+                if history.status != Status::Running {
                     return Ok(0);
                 }
             }
+            Ok(refused) => return refused.show(terminal, |_| String::new()),
             Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {

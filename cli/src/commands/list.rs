@@ -1,7 +1,9 @@
 //! `swirl list`
 
-use serde_json::Value;
-use swirl_presentation::timeline::{error, shown};
+use serde_json::{Map, Value};
+use swirl_api::instance::{InstanceSummary, Instances, LIST, ListQuery};
+use swirl_api::{Condition, Status};
+use swirl_presentation::timeline::{clean, shown, told};
 
 use crate::client::Server;
 use crate::listing;
@@ -64,18 +66,18 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let limit = args.limit.to_string();
-    let filters = [
-        ("workflow", &args.workflow),
-        ("version", &args.version),
-        ("status", &args.status),
-        ("key", &args.key),
-        ("query", &args.query),
-        ("after", &args.after),
-    ];
-    let query = listing::query(&limit, &filters);
+    let query = ListQuery {
+        workflow: args.workflow.clone(),
+        version: args.version.clone(),
+        status: args.status.as_deref().map(Condition::from),
+        key: args.key.clone(),
+        query: args.query.clone(),
+        after: args.after.clone(),
+        limit: Some(args.limit),
+        ..ListQuery::default()
+    };
     args.server.run(async |client| {
-        let answer = client.get(&["instances"], &query).await?;
+        let answer = client.ask(LIST.ask().query(query)).await?;
         answer.show_page(terminal, text, more)
     })
 }
@@ -86,10 +88,9 @@ const HEADER: [&str; 7] = [
 /// The longest error in a line, in characters.
 const ERROR_CHARS_MAX: usize = 80;
 
-fn text(body: &Value) -> String {
-    let instances = body["instances"].as_array().into_iter().flatten();
+fn text(page: &Instances) -> String {
     let mut rows = vec![HEADER.map(str::to_owned)];
-    rows.extend(instances.map(row));
+    rows.extend(page.instances.iter().map(row));
     match rows.iter().skip(1).all(|row| row[5].is_empty()) {
         true => {
             let rows: Vec<[String; 6]> = rows.into_iter().map(without_attributes).collect();
@@ -99,22 +100,20 @@ fn text(body: &Value) -> String {
     }
 }
 
-fn more(body: &Value) -> Option<String> {
-    let more = listing::more(body)?;
-    Some(match body["instances"].as_array() {
-        Some(rows) if !rows.is_empty() => more,
-        _ => format!("nothing yet among {} instances; {more}", body["scanned"]),
+fn more(page: &Instances) -> Option<String> {
+    let more = listing::after(page.next.as_deref())?;
+    Some(match page.instances.is_empty() {
+        false => more,
+        true => format!("nothing yet among {} instances; {more}", page.scanned),
     })
 }
 
 /// The status of an instance as text. Running instances may be shown as waiting or suspended.
-pub(super) fn status(row: &Value) -> String {
-    if row["suspended"] == true {
-        "suspended".to_owned()
-    } else if row["waiting"] == true {
-        "waiting".to_owned()
-    } else {
-        shown(&row["status"])
+pub(super) fn status(status: &Status, suspended: bool, waiting: bool) -> String {
+    match (suspended, waiting) {
+        (true, _) => "suspended".to_owned(),
+        (false, true) => "waiting".to_owned(),
+        (false, false) => clean(status.as_str()),
     }
 }
 
@@ -125,27 +124,25 @@ fn without_attributes(
 }
 
 /// Search attributes with their values.
-pub(super) fn attributes(row: &Value) -> String {
-    let all = row["attributes"].as_object().into_iter().flatten();
+pub(super) fn attributes(all: &Map<String, Value>) -> String {
+    let all = all.iter();
     let all: Vec<String> = all
         .map(|(name, value)| format!("{name} = {}", shown(value)))
         .collect();
     all.join(", ")
 }
 
-fn row(row: &Value) -> [String; 7] {
-    let error = match &row["error"] {
-        Value::Null => String::new(),
-        found => short(error(found), ERROR_CHARS_MAX, "…"),
-    };
+fn row(row: &InstanceSummary) -> [String; 7] {
+    let error = row.error.as_ref();
+    let error = error.map(|error| short(told(error), ERROR_CHARS_MAX, "…"));
     [
-        shown(&row["id"]),
-        format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
-        status(row),
-        shown(&row["state"]),
-        shown(&row["startedAt"]),
-        attributes(row),
-        error,
+        clean(&row.id),
+        clean(&format!("{}:{}", row.workflow, row.version)),
+        status(&row.status, row.suspended, row.waiting.unwrap_or(false)),
+        clean(row.state.as_deref().unwrap_or_default()),
+        row.started_at.to_string(),
+        attributes(&row.attributes),
+        error.unwrap_or_default(),
     ]
 }
 
@@ -154,41 +151,58 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    /// A page with the members that all rows have.
+    fn page(next: Option<&str>, mut rows: Value) -> Instances {
+        for row in rows.as_array_mut().unwrap() {
+            row["startedAt"] = json!("2024-01-31T09:00:00Z");
+            row["suspended"] = json!(false);
+        }
+        let page =
+            json!({"instances": rows, "complete": next.is_none(), "next": next, "scanned": 7});
+        serde_json::from_value(page).unwrap()
+    }
+
     #[test]
     fn instances_are_shown_as_a_table() {
-        let body = json!({"next": "~b", "instances": [
-            {"id": "a", "workflow": "order", "version": "1.0", "status": "running", "suspended": false, "waiting": true,
-                "state": "Await payment", "startedAt": "2024-01-31T09:00:00Z"},
-            {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "faulted", "suspended": false, "waiting": false,
-                "state": "Charge", "startedAt": "2024-01-31T09:00:00Z",
-                "error": {"name": "FunctionError", "code": "503", "message": "busy"}},
-        ]});
+        let body = page(
+            Some("~b"),
+            json!([
+                {"id": "a", "workflow": "order", "version": "1.0", "status": "running", "waiting": true,
+                    "state": "Await payment"},
+                {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "faulted", "waiting": false,
+                    "state": "Charge",
+                    "error": {"name": "FunctionError", "code": "503", "message": "busy"}},
+            ]),
+        );
         insta::assert_snapshot!(text(&body), @"
-        ID  WORKFLOW     STATUS   STATE          STARTED               ERROR
-        a   order:1.0    waiting  Await payment  2024-01-31T09:00:00Z
-        b   hello:2.0.0  faulted  Charge         2024-01-31T09:00:00Z  FunctionError (503): busy
+        ID  WORKFLOW     STATUS   STATE          STARTED                   ERROR
+        a   order:1.0    waiting  Await payment  2024-01-31T09:00:00.000Z
+        b   hello:2.0.0  faulted  Charge         2024-01-31T09:00:00.000Z  FunctionError (503): busy
         ");
         assert_eq!(more(&body).unwrap(), "there may be more: --after '~b'");
-        let none = json!({"next": "~b", "instances": [], "scanned": 7});
+        let none = page(Some("~b"), json!([]));
         assert_eq!(
             more(&none).unwrap(),
             "nothing yet among 7 instances; there may be more: --after '~b'"
         );
-        assert_eq!(more(&json!({"next": null, "instances": []})), None);
+        assert_eq!(more(&page(None, json!([]))), None);
     }
 
     #[test]
     fn search_attributes_have_a_column_if_there_are_any() {
-        let body = json!({"instances": [
-            {"id": "a", "workflow": "order", "version": "1.0", "status": "completed", "suspended": false,
-                "startedAt": "2024-01-31T09:00:00Z", "attributes": {"orderId": "o1", "total": 12.5}},
-            {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "completed", "suspended": false,
-                "startedAt": "2024-01-31T09:00:00Z"},
-        ]});
+        let body = page(
+            None,
+            json!([
+                {"id": "a", "workflow": "order", "version": "1.0", "status": "completed", "suspended": false,
+                    "attributes": {"orderId": "o1", "total": 12.5}},
+                {"id": "b", "workflow": "hello", "version": "2.0.0", "status": "completed", "suspended": false,
+                    "startedAt": "2024-01-31T09:00:00Z"},
+            ]),
+        );
         insta::assert_snapshot!(text(&body), @"
-        ID  WORKFLOW     STATUS     STATE  STARTED               FOUND BY                    ERROR
-        a   order:1.0    completed         2024-01-31T09:00:00Z  orderId = o1, total = 12.5
-        b   hello:2.0.0  completed         2024-01-31T09:00:00Z
+        ID  WORKFLOW     STATUS     STATE  STARTED                   FOUND BY                    ERROR
+        a   order:1.0    completed         2024-01-31T09:00:00.000Z  orderId = o1, total = 12.5
+        b   hello:2.0.0  completed         2024-01-31T09:00:00.000Z
         ");
     }
 }

@@ -128,15 +128,15 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
             }
             continue;
         }
-        let history = super::history::whole(&id, client).await?;
-        if history.refused() {
-            return Ok(Err(history));
-        }
+        let history = match super::history::whole(id.clone(), client).await?.0 {
+            Ok(history) => history,
+            Err(problem) => return Ok(Err(problem.into())),
+        };
         let index = export.instances.len();
         let definition = definition_of(&instance.body);
         export.instances.push(Exported {
             instance: instance.body,
-            history: history.body,
+            history: serde_json::to_value(history)?,
         });
         if export.definition(&definition).is_none() {
             match fetched(client, &definition).await? {

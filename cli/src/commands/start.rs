@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use serde_json::Value;
+use swirl_api::Status;
+use swirl_api::instance::{GET, GetQuery, InstanceId};
 use swirl_presentation::timeline;
 
 use super::get;
 use crate::arguments::json_argument;
-use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
+use crate::client::{Answer, Answered, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// The time that one request waits for the end.
@@ -101,13 +102,18 @@ async fn ended(
         Some(false) => format!("instance {id} was started before with this key"),
         _ => format!("instance {id} is started"),
     });
-    let answer = loop {
+    let call = GET.at(&InstanceId { id: id.clone() });
+    let found = loop {
         let wait = patience.left().unwrap_or(WAIT).min(WAIT);
         let wait = format!("PT{:.3}S", wait.as_secs_f64());
-        match client.get(&["instances", &id], &[("wait", &wait)]).await {
-            Ok(answer) if answer.refused() => return answer.show(terminal, get::text),
-            Ok(answer) if answer.body["status"] != "running" => break answer,
-            Ok(_) => patience.answered(),
+        let query = GetQuery {
+            wait: Some(wait),
+            at: None,
+        };
+        match client.ask(call.clone().query(query)).await {
+            Ok(Answered(Ok(found))) if found.status != Status::Running => break found,
+            Ok(Answered(Ok(_))) => patience.answered(),
+            Ok(refused) => return refused.show(terminal, get::text),
             Err(error) => {
                 patience.failed(error, terminal)?;
                 patience.pause(AGAIN).await;
@@ -118,19 +124,16 @@ async fn ended(
             return Ok(TIMED_OUT);
         }
     };
-    let body = &answer.body;
-    let completed = body["status"] == "completed";
+    let completed = found.status == Status::Completed;
     if terminal.output == Output::Json {
-        terminal.result(&format!("{body:#}\n"))?;
+        terminal.result(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
     } else if completed {
-        let output = body.get("output").unwrap_or(&Value::Null);
+        let output = found.output.unwrap_or_default();
         terminal.result(&format!("{output:#}\n"))?;
     } else {
-        let error = match &body["error"] {
-            Value::Null => String::new(),
-            error => format!(": {}", timeline::error(error)),
-        };
-        let status = timeline::shown(&body["status"]);
+        let error = found.error.as_ref();
+        let error = error.map(|error| format!(": {}", timeline::told(error)));
+        let (status, error) = (found.status, error.unwrap_or_default());
         terminal.message(&format!("error: instance {id} is {status}{error}"));
     }
     Ok(u8::from(!completed))

@@ -146,11 +146,10 @@ fn is_fork(entry: &HistoryEntry) -> bool {
 }
 
 fn write(summary: &Summary, entry: &HistoryEntry, name: Option<String>, told: &mut Told) {
-    let mut value = serde_json::to_value(entry).unwrap_or_default();
-    if let Some(name) = name {
-        value["place"] = name.into();
-    }
-    let line = told.describe(&value);
+    let line = told.describe(&swirl_api::history::HistoryEntry {
+        place: name,
+        ..entry.into()
+    });
     if line.repeats {
         return;
     }

@@ -1,45 +1,22 @@
 //! The audit log: the actions of operators, newest first.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::extract::Query;
 use serde::Deserialize;
-use serde_json::Value;
+use swirl_api::Instant;
+use swirl_api::audit::{Action, AuditEntry, Kind, LIST, ListQuery, Subject};
 use url::form_urlencoded::Serializer;
 
-use crate::answer::{Answer, list, page, text};
+use crate::answer::{Answer, page};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::Visitor;
 use crate::words::{deed, short};
 
 /// How many are on a page.
-const PAGE: &str = "100";
-
-const ACTIONS: [&str; 23] = [
-    "activate",
-    "batch",
-    "batch-pause",
-    "batch-resume",
-    "batch-stop",
-    "cancel",
-    "dead-letter-drop",
-    "dead-letter-retry",
-    "delete",
-    "deploy",
-    "edit",
-    "migrate",
-    "remove",
-    "rerun",
-    "resume",
-    "retry",
-    "schedule-backfill",
-    "schedule-fire",
-    "schedule-pause",
-    "schedule-resume",
-    "skip",
-    "view-remove",
-    "view-save",
-];
+const PAGE: u32 = 100;
 
 const KINDS: [(&str, &str); 6] = [
     ("batch", "batch"),
@@ -72,7 +49,7 @@ struct Choice {
 }
 
 struct Row {
-    at: String,
+    at: Instant,
     by: String,
     deed: &'static str,
     /// The object in words, its page, and its whole id.
@@ -80,7 +57,7 @@ struct Row {
     path: String,
     id: String,
     reason: String,
-    details: Vec<(String, String)>,
+    details: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize, Default)]
@@ -114,12 +91,16 @@ impl Asked {
 pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
     let shell = Shell::new(&visitor, "audit", "Audit").await?;
     let given = asked.given();
-    let mut query = given.clone();
-    query.push(("limit", PAGE));
-    if !asked.after.is_empty() {
-        query.push(("after", &asked.after));
-    }
-    let found = visitor.asking.get(&["audit"], &query).await?;
+    let filled = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+    let query = ListQuery {
+        action: filled(&asked.action).as_deref().map(Action::from),
+        by: filled(&asked.by),
+        kind: filled(&asked.kind).as_deref().map(Kind::from),
+        subject: filled(&asked.subject),
+        after: filled(&asked.after),
+        limit: Some(PAGE),
+    };
+    let found = visitor.asking.ask(LIST.ask().query(query)).await?;
     let address = |after: Option<&str>| {
         let mut query = Serializer::new(String::new());
         query.extend_pairs(&given);
@@ -130,22 +111,25 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
         true => String::new(),
         false => address(None),
     };
-    let next = found["next"].as_str().map(|next| address(Some(next)));
+    let next = found.next.as_deref().map(|next| address(Some(next)));
     let choice = |value: &'static str, chosen: &str, word: String| Choice {
         value,
         word,
         chosen: value == chosen,
     };
-    let actions = ACTIONS.map(|action| choice(action, &asked.action, deed(action).to_owned()));
+    let actions = Action::WORDS.iter().map(|word| {
+        let told = deed(&Action::from(*word)).to_owned();
+        choice(word, &asked.action, told)
+    });
     let kinds = KINDS.map(|(kind, word)| choice(kind, &asked.kind, word.to_owned()));
     page(&Page {
         shell: match asked.after.is_empty() {
             true => shell.with_news(),
             false => shell,
         },
-        actions: actions.into(),
+        actions: actions.collect(),
         kinds: kinds.into(),
-        rows: list(&found, "entries").iter().map(row).collect(),
+        rows: found.entries.into_iter().map(row).collect(),
         narrowed: !given.is_empty(),
         first,
         next: next.unwrap_or_default(),
@@ -153,52 +137,48 @@ pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
     })
 }
 
-fn row(row: &Value) -> Row {
-    let action = text(row, "action");
-    let (subject, path) = subject(&row["subject"], &action);
-    let details = row["details"].as_object().into_iter().flatten();
+fn row(row: AuditEntry) -> Row {
+    let (subject, path) = subject(&row.subject, &row.action);
     Row {
-        at: text(row, "at"),
-        by: text(row, "by"),
-        deed: deed(&action),
+        at: row.at,
+        by: row.by.unwrap_or_default(),
+        deed: deed(&row.action),
         subject,
         path,
-        id: text(&row["subject"], "id"),
-        reason: text(row, "reason"),
-        details: details
-            .map(|(name, value)| (name.clone(), value.as_str().unwrap_or_default().to_owned()))
-            .collect(),
+        id: row.subject.id,
+        reason: row.reason.unwrap_or_default(),
+        details: row.details,
     }
 }
 
 /// The object of an action in words, and the address of its page; empty if it is gone.
-fn subject(subject: &Value, action: &str) -> (String, String) {
-    let (id, version) = (text(subject, "id"), text(subject, "version"));
-    let path = segment(&id);
-    let (words, address) = match &*text(subject, "kind") {
-        "instance" => (short(&id), format!("/console/instances/{path}")),
-        "batch" => (
-            format!("batch {}", short(&id)),
+fn subject(subject: &Subject, action: &Action) -> (String, String) {
+    let Subject { kind, id, version } = subject;
+    let (path, version) = (segment(id), version.as_deref().unwrap_or_default());
+    let (words, address) = match kind {
+        Kind::Instance => (short(id), format!("/console/instances/{path}")),
+        Kind::Batch => (
+            format!("batch {}", short(id)),
             format!("/console/batches/{path}"),
         ),
-        "definition" => (
+        Kind::Definition => (
             format!("{id} {version}"),
-            format!("/console/definitions/{path}/{}", segment(&version)),
+            format!("/console/definitions/{path}/{}", segment(version)),
         ),
-        "schedule" => (format!("schedule of {id}"), "/console/schedules".to_owned()),
-        "dead-letter" => (
+        Kind::Schedule => (format!("schedule of {id}"), "/console/schedules".to_owned()),
+        Kind::DeadLetter => (
             format!("dead letter {id}"),
             format!("/console/dead-letters/{path}"),
         ),
-        "view" => (
+        Kind::View => (
             format!("saved view “{id}”"),
             "/console/instances".to_owned(),
         ),
-        kind => (format!("{kind} {id}"), String::new()),
+        Kind::Other(kind) => (format!("{kind} {id}"), String::new()),
     };
     let is_gone = matches!(
         action,
-        "remove" | "delete" | "dead-letter-drop" | "dead-letter-retry"
+        Action::Remove | Action::Delete | Action::DeadLetterDrop | Action::DeadLetterRetry
     );
     (words, if is_gone { String::new() } else { address })
 }
@@ -207,22 +187,24 @@ fn subject(subject: &Value, action: &str) -> (String, String) {
 mod tests {
     use std::collections::BTreeSet;
 
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn each_action_has_words_of_its_own() {
-        let words: BTreeSet<&str> = ACTIONS.iter().map(|action| deed(action)).collect();
-        assert_eq!(words.len(), ACTIONS.len());
-        assert!(!words.contains(deed("unknown")));
+        let all = Action::WORDS.iter().chain([&"unknown"]);
+        let words: BTreeSet<&str> = all.map(|word| deed(&Action::from(*word))).collect();
+        assert_eq!(words.len(), Action::WORDS.len() + 1);
     }
 
     #[test]
     fn subjects_have_links_while_they_are_there() {
         let of = |kind: &str, action: &str| {
-            let value = json!({"kind": kind, "id": "a/b", "version": "1.0"});
-            subject(&value, action)
+            let value = Subject {
+                kind: kind.into(),
+                id: "a/b".to_owned(),
+                version: Some("1.0".to_owned()),
+            };
+            subject(&value, &action.into())
         };
         let both = |words: &str, path: &str| (words.to_owned(), path.to_owned());
         assert_eq!(

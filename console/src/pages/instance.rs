@@ -6,24 +6,30 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use swirl_api::history::{History, HistoryEntry, HistoryQuery};
+use swirl_api::instance::{GET, GetQuery, HISTORY, InstanceId};
+use swirl_api::{Instance, Instant, Status};
+use swirl_model::event::Event;
 use swirl_model::time::Timestamp;
-use swirl_presentation::timeline::{Told, Tone, describe, error};
+use swirl_presentation::timeline::{Told, Tone, describe, told};
 
 use super::changes::{self, Comparison};
-use crate::answer::{Answer, Failure, go_to, list, page, text};
+use crate::answer::{Answer, Failure, go_to, page};
 use crate::asking::{Refusal, segment};
 use crate::console::Console;
 use crate::shell::Shell;
 use crate::timeline::{timeline, took};
 use crate::tree::tree;
 use crate::visitor::{Form, Visitor};
-use crate::words::{Awaited, Pill, awaited, doing, status, timer};
+use crate::words::{Awaited, Pill, awaited, doing, pill_of, timer};
 
 /// How many lines of the history are on a page.
 const LINES: usize = 100;
 /// The largest data that a form offers to edit, in bytes.
 const EDITED_BYTES_MAX: usize = 256 << 10;
+/// The scope of the main flow.
+const ROOT: &str = "r";
 /// How many places are shown in full.
 const PLACES_MAX: usize = 20;
 
@@ -39,9 +45,9 @@ struct Page {
     key: String,
     pill: Pill,
     /// The instant for which a schedule started it.
-    scheduled: String,
-    started: String,
-    ended: String,
+    scheduled: Option<Instant>,
+    started: Instant,
+    ended: Option<Instant>,
     took: String,
     places: Vec<Place>,
     more_places: usize,
@@ -70,7 +76,7 @@ struct Page {
 /// The line of the history at which it is shown.
 struct Back {
     at: usize,
-    instant: String,
+    instant: Instant,
     text: String,
     previous: Option<usize>,
     next: Option<usize>,
@@ -94,7 +100,7 @@ struct Place {
 }
 
 struct Timer {
-    at: String,
+    at: Instant,
     told: &'static str,
 }
 
@@ -112,7 +118,7 @@ struct Tree {
 
 struct Line {
     number: usize,
-    at: String,
+    at: Instant,
     tone: &'static str,
     place: String,
     text: String,
@@ -141,111 +147,104 @@ pub async fn show(
     visitor.asking.follows = console.hints.followed(&id, &headers);
     let at = look.at.map(|at| at.to_string());
     let then: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
-    let found = visitor.asking.get(&["instances", &id], &then).await?;
-    let id = text(&found, "id");
-    let (workflow, version) = (text(&found, "workflow"), text(&found, "version"));
-    let shell = Shell::new(&visitor, "instances", format!("{workflow} – instance")).await?;
-    let history = history(&visitor, &id, &look).await?;
-    let drawn = ["instances", id.as_str(), "diagram"];
-    let chart = visitor.asking.text(&drawn, &then).await;
-    let compared = ["instances", id.as_str(), "changes"];
-    let compared = visitor.asking.get(&compared, &then).await?;
-    let pill = status(&found);
-    let has_ended = !matches!(pill.class, "running" | "waiting" | "suspended");
-    let count = |name: &str| history[name].as_u64().unwrap_or_default() as usize;
-    let (first, total) = (count("before"), count("total"));
-    let shown = list(&history, "entries").len();
-    let all_places = list(&found, "scopes");
-    let back = look.at.map(|at| back(at, total, &found["entry"]));
-    let runs = !has_ended;
-    let now = match &back {
-        None => now(),
-        Some(back) => Timestamp::parse(&back.instant).unwrap_or_else(|_| now()),
+    let query = GetQuery {
+        at: look.at.map(|at| at as u64),
+        wait: None,
     };
+    let found = GET.at(&InstanceId { id }).query(query);
+    let mut found = visitor.asking.ask(found).await?;
+    let title = format!("{} – instance", found.workflow);
+    let shell = Shell::new(&visitor, "instances", title).await?;
+    let history = history(&visitor, &found.id, &look).await?;
+    let drawn = ["instances", found.id.as_str(), "diagram"];
+    let chart = visitor.asking.text(&drawn, &then).await;
+    let compared = ["instances", found.id.as_str(), "changes"];
+    let compared = visitor.asking.get(&compared, &then).await?;
+    let has_failed = found.status == Status::Faulted;
+    let has_ended = found.status != Status::Running;
+    let (first, total) = (history.before as usize, history.total as usize);
+    let shown = history.entries.len();
+    let back = look.at.zip(found.entry.as_ref());
+    let back = back.map(|(at, entry)| back_at(at, total, entry));
+    let now = back.as_ref().map_or_else(now, |back| back.instant.0);
     let shell = match look.from.or(look.at) {
-        None if !has_ended => shell.with_hints(&id),
+        None if !has_ended => shell.with_hints(&found.id),
         // An action that was accepted just now may not have been carried out yet.
-        None if look.done.is_some() && pill.class == "faulted" => shell.with_news(),
+        None if look.done.is_some() && has_failed => shell.with_news(),
         _ => shell,
     };
     let shell = shell.with_done(look.done.as_deref());
-    let mut told = Told::default();
+    let mut last = Told::default();
     page(&Page {
         may: May {
-            cancel: runs,
-            suspend: runs && found["suspended"] != true,
-            resume: runs && found["suspended"] == true,
-            go_on: pill.class == "faulted",
+            cancel: !has_ended,
+            suspend: !has_ended && !found.suspended,
+            resume: !has_ended && found.suspended,
+            go_on: has_failed,
             start_another: has_ended,
         },
-        states: states(&history),
-        branched: match pill.class {
-            "faulted" => branched(all_places),
-            _ => String::new(),
+        states: states(&history.entries),
+        branched: match has_failed {
+            true => branched(&found.scopes),
+            false => String::new(),
         },
-        editable: match pill.class {
-            "faulted" => editable(all_places).unwrap_or_default(),
-            _ => String::new(),
+        editable: match has_failed {
+            true => editable(&found.scopes).unwrap_or_default(),
+            false => String::new(),
         },
-        places: all_places.iter().take(PLACES_MAX).map(place).collect(),
-        more_places: all_places.len().saturating_sub(PLACES_MAX),
-        fault: match &found["error"] {
-            Value::Null => String::new(),
-            found => error(found),
-        },
+        fault: found.error.as_ref().map(told).unwrap_or_default(),
         relatives: relatives(&found),
         chart: chart.map(|svg| bare(&svg)).unwrap_or_default(),
-        bars: timeline(&history, now, has_ended).unwrap_or_default(),
-        data: data(&found, all_places),
+        bars: timeline(&history.entries, now, has_ended).unwrap_or_default(),
+        data: data(&found),
         changes: changes::comparisons(&compared),
         changes_note: changes::note(&compared),
-        lines: list(&history, "entries")
-            .iter()
-            .enumerate()
-            .map(|(index, entry)| line(first + index + 1, entry, &mut told))
+        lines: (first + 1..)
+            .zip(&history.entries)
+            .map(|(number, entry)| line(number, entry, &mut last))
             .collect(),
         earlier: (first > 0).then(|| first.saturating_sub(LINES)),
         later: (first + shown < look.at.unwrap_or(total)).then_some(first + shown),
         first: first + 1,
         total,
         took: lasted(&found, now),
-        scheduled: text(&found, "scheduledAt"),
-        started: text(&found, "startedAt"),
-        ended: text(&found, "endedAt"),
-        key: match text(&found, "key") {
-            key if key.starts_with("drawn-") => String::new(),
-            key => key,
-        },
-        definition_path: format!("{}/{}", segment(&workflow), segment(&version)),
-        path: segment(&id),
-        id,
-        workflow,
-        version,
+        scheduled: found.scheduled_at,
+        started: found.started_at,
+        ended: found.ended_at,
+        more_places: found.scopes.len().saturating_sub(PLACES_MAX),
+        places: found.scopes.drain(..).take(PLACES_MAX).map(place).collect(),
+        key: found
+            .key
+            .filter(|key| !key.starts_with("drawn-"))
+            .unwrap_or_default(),
+        definition_path: format!("{}/{}", segment(&found.workflow), segment(&found.version)),
+        path: segment(&found.id),
+        pill: pill_of(&found.status, found.suspended, false),
+        id: found.id,
+        workflow: found.workflow,
+        version: found.version,
         shell,
         back,
-        pill,
     })
 }
 
 /// The part of the history that is shown.
-async fn history(visitor: &Visitor, id: &str, look: &Look) -> Result<Value, Refusal> {
-    let lines = LINES.to_string();
-    let [from, at] = [look.from, look.at].map(|number| number.map(|number| number.to_string()));
-    let mut query = match &from {
-        Some(from) => vec![("after", from.as_str()), ("limit", lines.as_str())],
-        None => vec![("last", lines.as_str())],
+async fn history(visitor: &Visitor, id: &str, look: &Look) -> Result<History, Refusal> {
+    let lines = Some(LINES);
+    let query = HistoryQuery {
+        after: look.from.map(|from| from as u64),
+        limit: lines.filter(|_| look.from.is_some()),
+        last: lines.filter(|_| look.from.is_none()),
+        to: look.at.map(|at| at as u64),
     };
-    query.extend(at.iter().map(|at| ("to", at.as_str())));
-    visitor
-        .asking
-        .get(&["instances", id, "history"], &query)
-        .await
+    let call = HISTORY.at(&InstanceId { id: id.to_owned() });
+    visitor.asking.ask(call.query(query)).await
 }
 
-fn back(at: usize, total: usize, entry: &Value) -> Back {
+fn back_at(at: usize, total: usize, entry: &HistoryEntry) -> Back {
     Back {
         at,
-        instant: text(entry, "at"),
+        instant: entry.at,
         text: describe(entry).text.trim_start().to_owned(),
         previous: (at > 1).then(|| at - 1),
         next: (at < total).then(|| at + 1),
@@ -258,56 +257,54 @@ fn now() -> Timestamp {
     Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
-fn lasted(found: &Value, now: Timestamp) -> String {
-    let at = |name: &str| Timestamp::parse(&text(found, name)).ok();
-    let Some(began) = at("startedAt") else {
-        return String::new();
-    };
-    let until = at("endedAt").unwrap_or(now);
-    took(until.0.saturating_sub(began.0).max(0))
+fn lasted(found: &Instance, now: Timestamp) -> String {
+    let until = found.ended_at.map_or(now, |Instant(at)| at);
+    took(until.0.saturating_sub(found.started_at.0.0).max(0))
 }
 
-fn place(place: &Value) -> Place {
-    let timers = list(place, "timers").iter().map(|one| Timer {
-        at: text(one, "due"),
-        told: timer(&text(one, "kind")),
-    });
+fn place(place: swirl_api::instance::Place) -> Place {
     Place {
-        sentence: doing(place),
-        scope: branch(place),
-        awaited: awaited(place),
-        timers: timers.collect(),
-        error: match &place["error"] {
-            Value::Null => String::new(),
-            found => error(found),
-        },
+        sentence: doing(&place),
+        scope: branch(&place),
+        error: place.error.as_ref().map(told).unwrap_or_default(),
+        awaited: place.waits_for.into_iter().map(awaited).collect(),
+        timers: place
+            .timers
+            .into_iter()
+            .map(|one| Timer {
+                at: one.due,
+                told: timer(&one.kind),
+            })
+            .collect(),
     }
 }
 
 /// The name of a branch, or its id if it has none; empty for the main flow.
-fn branch(place: &Value) -> String {
-    match (place["name"].as_str(), place["scope"].as_str()) {
-        (Some(name), _) => name.to_owned(),
-        (None, Some("r") | None) => String::new(),
-        (None, Some(scope)) => scope.to_owned(),
+fn branch(place: &swirl_api::instance::Place) -> String {
+    match (&place.name, place.scope.as_str()) {
+        (Some(name), _) => name.clone(),
+        (None, ROOT) => String::new(),
+        (None, scope) => scope.to_owned(),
     }
 }
 
-fn relatives(found: &Value) -> Vec<Relative> {
-    let all = [("Called by", "parent"), ("Continues", "continuedFrom")];
-    all.into_iter()
-        .filter_map(|(what, name)| {
-            let id = found[name].as_str()?;
-            Some(Relative {
-                what,
-                path: segment(id),
-                id: id.to_owned(),
-            })
+fn relatives(found: &Instance) -> Vec<Relative> {
+    let all = [
+        ("Called by", &found.parent),
+        ("Continues", &found.continued_from),
+    ];
+    let all = all.into_iter().filter_map(|(what, id)| {
+        let id = id.clone()?;
+        Some(Relative {
+            what,
+            path: segment(&id),
+            id,
         })
-        .collect()
+    });
+    all.collect()
 }
 
-fn data(found: &Value, places: &[Value]) -> Vec<Tree> {
+fn data(found: &Instance) -> Vec<Tree> {
     let mut all = Vec::new();
     let mut add = |title: String, value: &Value, open: bool| {
         all.push(Tree {
@@ -316,43 +313,43 @@ fn data(found: &Value, places: &[Value]) -> Vec<Tree> {
             open,
         });
     };
-    if let Some(recorded) = found["entry"].get("data") {
-        add("Recorded in this line".to_owned(), recorded, true);
+    let recorded = found.entry.as_ref().and_then(|entry| entry.data.clone());
+    if let Some(recorded) = recorded {
+        add("Recorded in this line".to_owned(), &recorded.into(), true);
     }
-    if let Some(output) = found.get("output") {
+    if let Some(output) = &found.output {
         add("Output".to_owned(), output, true);
     }
-    for place in places.iter().take(PLACES_MAX) {
+    for place in found.scopes.iter().take(PLACES_MAX) {
         let title = match branch(place).as_str() {
             "" => "State data".to_owned(),
             branch => format!("State data of {branch}"),
         };
-        if let Some(data) = place.get("data") {
-            add(title, data, all_open(places));
+        if let Some(data) = &place.data {
+            add(title, data, found.scopes.len() == 1);
         }
     }
-    let open = found.get("output").is_none() && places.is_empty();
-    add("Input".to_owned(), &found["input"], open);
-    let attributes = &found["attributes"];
-    if attributes.is_object() {
-        add("Search attributes".to_owned(), attributes, false);
+    let open = found.output.is_none() && found.scopes.is_empty();
+    add("Input".to_owned(), &found.input, open);
+    if !found.attributes.is_empty() {
+        let attributes = found.attributes.clone().into();
+        add("Search attributes".to_owned(), &attributes, false);
     }
-    let correlation = &found["correlation"];
-    if correlation.as_object().is_some_and(|all| !all.is_empty()) {
-        add("Correlation".to_owned(), correlation, false);
+    let correlation = found.correlation.iter().flatten();
+    let correlation: Map<String, Value> = correlation
+        .map(|(name, value)| (name.clone(), value.as_str().into()))
+        .collect();
+    if !correlation.is_empty() {
+        add("Correlation".to_owned(), &correlation.into(), false);
     }
     all
 }
 
-fn all_open(places: &[Value]) -> bool {
-    places.len() == 1
-}
-
-fn line(number: usize, entry: &Value, told: &mut Told) -> Line {
-    let described = told.describe(entry);
+fn line(number: usize, entry: &HistoryEntry, last: &mut Told) -> Line {
+    let described = last.describe(entry);
     Line {
         number,
-        at: text(entry, "at"),
+        at: entry.at,
         tone: match described.tone {
             Tone::Good => "good",
             Tone::Bad => "bad",
@@ -361,35 +358,37 @@ fn line(number: usize, entry: &Value, told: &mut Told) -> Line {
         },
         place: described.place(),
         text: described.text.trim_start().to_owned(),
-        data: match &entry["data"] {
-            Value::Null => String::new(),
-            data => tree(data),
+        data: match &entry.data {
+            None => String::new(),
+            Some(data) => tree(&data.clone().into()),
         },
     }
 }
 
 /// The data of the main flow as text.
-fn editable(places: &[Value]) -> Option<String> {
-    let root = places.iter().find(|place| place["scope"] == "r")?;
-    let text = format!("{:#}", root.get("data")?);
+fn editable(places: &[swirl_api::instance::Place]) -> Option<String> {
+    let text = format!("{:#}", root(places)?.data.as_ref()?);
     (text.len() <= EDITED_BYTES_MAX).then_some(text)
 }
 
+fn root(places: &[swirl_api::instance::Place]) -> Option<&swirl_api::instance::Place> {
+    places.iter().find(|place| place.scope == ROOT)
+}
+
 /// The state of the main flow, if it waited for branches.
-fn branched(places: &[Value]) -> String {
-    let root = places.iter().find(|place| place["scope"] == "r");
-    let root = root.filter(|root| root["branches"].is_number());
-    root.map(|root| text(root, "state")).unwrap_or_default()
+fn branched(places: &[swirl_api::instance::Place]) -> String {
+    let root = root(places).filter(|root| root.branches.is_some());
+    root.and_then(|root| root.state.clone()).unwrap_or_default()
 }
 
 /// The names of states that the main path has been in, to which it can be sent back.
-fn states(history: &Value) -> Vec<String> {
+fn states(history: &[HistoryEntry]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for entry in list(history, "entries") {
-        let name = text(entry, "name");
-        let of_root = entry["event"] == "state_entered" && entry["scope"] == "r";
-        if of_root && !names.contains(&name) {
-            names.push(name);
+    for entry in history.iter().filter(|entry| entry.scope == ROOT) {
+        if let Some(Event::StateEntered { name, .. }) = entry.event.event()
+            && !names.iter().any(|known| **known == **name)
+        {
+            names.push(name.to_string());
         }
     }
     names
@@ -454,10 +453,9 @@ async fn edited(visitor: &Visitor, id: &str, form: &Form) -> Result<String, Fail
     let mut body = json!({});
     if let Some(data) = form.given("data") {
         let data = parsed("data", data)?;
-        let found = visitor.asking.get(&["instances", id], &[]).await?;
-        let mut places = list(&found, "scopes").iter();
-        let root = places.find(|place| place["scope"] == "r");
-        if root.and_then(|root| root.get("data")) != Some(&data) {
+        let id = id.to_owned();
+        let found = visitor.asking.ask(GET.at(&InstanceId { id })).await?;
+        if root(&found.scopes).and_then(|root| root.data.as_ref()) != Some(&data) {
             body["data"] = data;
         }
     }

@@ -3,18 +3,21 @@
 use askama::Template;
 use axum::extract::Query;
 use serde::Deserialize;
-use serde_json::Value;
+use swirl_api::instance::{InstanceSummary, Instances, LIST, ListQuery};
+use swirl_api::views::{self, SavedView};
+use swirl_api::{Condition, Instant};
+use swirl_presentation::timeline::{shown, told};
 use url::form_urlencoded::Serializer;
 
 use super::Done;
-use crate::answer::{Answer, list, page, text};
-use crate::asking::segment;
+use crate::answer::{Answer, page, text};
+use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
 use crate::visitor::Visitor;
-use crate::words::{Pill, short, status};
+use crate::words::{Pill, pill_of, short};
 
 /// How many are on a page.
-const PAGE: &str = "50";
+const PAGE: u32 = 50;
 
 const STATUSES: [&str; 7] = [
     "running",
@@ -37,7 +40,7 @@ struct Page {
     /// Why the query cannot be carried out; empty if it can.
     wrong: String,
     /// The number of instances examined for this page.
-    scanned: u64,
+    scanned: usize,
     /// The address of the next page; empty if there is none.
     next: String,
     /// The whole search as a query, for a batch; empty if nothing is searched for, or no query says the same.
@@ -73,8 +76,8 @@ struct Row {
     pill: Pill,
     state: String,
     error: String,
-    started: String,
-    ended: String,
+    started: Instant,
+    ended: Option<Instant>,
 }
 
 #[derive(Deserialize, Default)]
@@ -114,13 +117,22 @@ pub fn address(given: &[(&str, &str)]) -> String {
 }
 
 impl View {
-    fn new(row: &Value, asked: &Asked) -> View {
-        let parts = FIELDS.map(|name| (name, text(row, name)));
-        let given = parts.iter().map(|(name, value)| (*name, value.as_str()));
-        let given: Vec<_> = given.filter(|(_, value)| !value.is_empty()).collect();
+    fn new(row: &SavedView, asked: &Asked) -> View {
+        let status = row.status.as_ref().map(Condition::as_str);
+        let (workflow, key, query) = (&row.workflow, &row.key, &row.query);
+        let values = [
+            workflow.as_deref(),
+            status,
+            key.as_deref(),
+            query.as_deref(),
+        ];
+        let given = FIELDS.into_iter().zip(values);
+        let given: Vec<_> = given
+            .filter_map(|(name, value)| Some((name, value?)))
+            .collect();
         View {
-            name: text(row, "name"),
-            by: text(row, "by"),
+            name: row.name.clone(),
+            by: row.by.clone().unwrap_or_default(),
             chosen: given == asked.given(),
             address: address(&given),
         }
@@ -162,17 +174,22 @@ pub async fn show(
     Query(done): Query<Done>,
 ) -> Answer {
     let shell = Shell::new(&visitor, "instances", "Instances").await?;
-    let mut query = asked.given();
-    query.push(("limit", PAGE));
-    if !asked.after.is_empty() {
-        query.push(("after", &asked.after));
-    }
-    let (found, wrong) = match visitor.asking.get(&["instances"], &query).await {
+    let filled = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
+    let query = ListQuery {
+        workflow: filled(&asked.workflow),
+        status: filled(&asked.status).as_deref().map(Condition::from),
+        key: filled(&asked.key),
+        query: filled(&asked.query),
+        after: filled(&asked.after),
+        limit: Some(PAGE),
+        ..ListQuery::default()
+    };
+    let (found, wrong) = match visitor.asking.ask(LIST.ask().query(query)).await {
         Ok(found) => (found, String::new()),
-        Err(refusal)
-            if ["invalid-search", "unknown-attribute"].contains(&&*refusal.problem.code) =>
+        Err(Refusal { problem, .. })
+            if ["invalid-search", "unknown-attribute"].contains(&&*problem.code) =>
         {
-            (Value::Null, refusal.problem.detail)
+            (Instances::default(), problem.detail)
         }
         Err(refusal) => return Err(refusal.into()),
     };
@@ -190,13 +207,13 @@ pub async fn show(
         chosen: value == asked.workflow,
         value,
     });
-    let views = visitor.asking.get(&["views"], &[]).await?;
-    let views = list(&views, "views").iter();
+    let views = visitor.asking.ask(views::LIST.ask()).await?;
+    let views = views.views.iter();
     let statuses = STATUSES.iter().map(|word| Choice {
         value: (*word).to_owned(),
         chosen: *word == asked.status,
     });
-    let next = match found["next"].as_str() {
+    let next = match &found.next {
         None => String::new(),
         Some(next) => {
             let mut given = asked.given();
@@ -213,8 +230,8 @@ pub async fn show(
         },
         statuses: statuses.collect(),
         workflows: workflows.collect(),
-        rows: list(&found, "instances").iter().map(row).collect(),
-        scanned: found["scanned"].as_u64().unwrap_or(0),
+        scanned: found.scanned,
+        rows: found.instances.into_iter().map(row).collect(),
         wrong,
         next,
         all: asked.as_query().unwrap_or_default(),
@@ -228,38 +245,28 @@ pub async fn show(
     })
 }
 
-fn row(row: &Value) -> Row {
-    let id = text(row, "id");
-    let key = match row["instanceKey"].is_null() {
-        true => text(row, "key"),
-        false => text(row, "instanceKey"),
-    };
+fn row(row: InstanceSummary) -> Row {
+    let key = row.instance_key.or(row.key);
     Row {
-        short: short(&id),
-        path: segment(&id),
-        id,
-        workflow: text(row, "workflow"),
-        version: text(row, "version"),
+        short: short(&row.id),
+        path: segment(&row.id),
+        id: row.id,
+        workflow: row.workflow,
+        version: row.version,
         // A random key says nothing.
-        key: if key.starts_with("drawn-") {
-            String::new()
-        } else {
-            key
-        },
-        attributes: row["attributes"]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name.clone(), swirl_presentation::timeline::shown(value)))
+        key: key
+            .filter(|key| !key.starts_with("drawn-"))
+            .unwrap_or_default(),
+        attributes: row
+            .attributes
+            .iter()
+            .map(|(name, value)| (name.clone(), shown(value)))
             .collect(),
-        pill: status(row),
-        state: text(row, "state"),
-        error: match &row["error"] {
-            Value::Null => String::new(),
-            error => swirl_presentation::timeline::error(error),
-        },
-        started: text(row, "startedAt"),
-        ended: text(row, "endedAt"),
+        pill: pill_of(&row.status, row.suspended, row.waiting.unwrap_or(false)),
+        state: row.state.unwrap_or_default(),
+        error: row.error.as_ref().map(told).unwrap_or_default(),
+        started: row.started_at,
+        ended: row.ended_at,
     }
 }
 

@@ -1,11 +1,10 @@
 //! How late the work of the system is, and which processes do it, in plain words.
 
-use serde_json::Value;
-
-use crate::answer::{list, text};
+use swirl_api::Instant;
+use swirl_api::system::{self, Queue, System};
 
 /// A lateness above this is marked, in milliseconds.
-const LATE_MS: i64 = 10_000;
+const LATE_MS: u64 = 10_000;
 
 /// A sentence about something that may be late.
 #[derive(Debug, PartialEq)]
@@ -20,22 +19,22 @@ pub struct Process {
     pub role: &'static str,
     pub host: String,
     pub version: String,
-    pub since: String,
-    pub seen: String,
+    pub since: Instant,
+    pub seen: Instant,
     pub is_alive: bool,
 }
 
-/// Queues, timers and lifecycle events, of an answer of the API.
-pub fn facts(system: &Value) -> Vec<Fact> {
-    let mut facts: Vec<Fact> = list(system, "queues").iter().filter_map(queue).collect();
-    if system["queues"].is_null() {
-        facts.push(Fact {
+/// Queues, timers and lifecycle events.
+pub fn facts(system: &System) -> Vec<Fact> {
+    let mut facts: Vec<Fact> = match &system.queues {
+        Some(queues) => queues.iter().filter_map(queue).collect(),
+        None => vec![Fact {
             name: "Tasks",
             text: "It is not known now how many are waiting.".to_owned(),
             is_late: false,
-        });
-    }
-    let late = ms(&system["timers"]["lateMs"]);
+        }],
+    };
+    let late = system.timers.late_ms;
     facts.push(Fact {
         name: "Timers",
         text: match late {
@@ -44,12 +43,11 @@ pub fn facts(system: &Value) -> Vec<Fact> {
         },
         is_late: late > LATE_MS,
     });
-    let lifecycle = &system["lifecycle"];
-    if lifecycle.is_object() {
-        let (lag, count) = (ms(&lifecycle["lagMs"]), ms(&lifecycle["instances"]));
+    if let Some(lifecycle) = &system.lifecycle {
+        let lag = lifecycle.lag_ms;
         facts.push(Fact {
             name: "Lifecycle events",
-            text: match count {
+            text: match lifecycle.instances {
                 0 => "All are published.".to_owned(),
                 1 => format!("1 instance has unpublished ones, for {}.", shown(lag)),
                 count => format!(
@@ -63,18 +61,14 @@ pub fn facts(system: &Value) -> Vec<Fact> {
     facts
 }
 
-fn ms(value: &Value) -> i64 {
-    value.as_i64().unwrap_or_default()
-}
-
-fn queue(one: &Value) -> Option<Fact> {
-    let (name, none) = match one["queue"].as_str()? {
+fn queue(one: &Queue) -> Option<Fact> {
+    let (name, none) = match one.queue.as_str() {
         "tasks" => ("Tasks", "None waits for a worker."),
         "events" => ("Events", "None waits to be received."),
         "joins" => ("Joins", "No branches wait to be joined."),
         _ => return None,
     };
-    let (pending, oldest) = (ms(&one["pending"]), ms(&one["oldestMs"]));
+    let (pending, oldest) = (one.pending, one.oldest_ms);
     Some(Fact {
         name,
         text: match pending {
@@ -86,7 +80,7 @@ fn queue(one: &Value) -> Option<Fact> {
     })
 }
 
-fn shown(ms: i64) -> String {
+fn shown(ms: u64) -> String {
     match ms {
         ..1_000 => "less than a second".to_owned(),
         1_000..120_000 => format!("{} s", ms / 1_000),
@@ -95,23 +89,22 @@ fn shown(ms: i64) -> String {
     }
 }
 
-pub fn processes(system: &Value) -> Vec<Process> {
-    let all = list(system, "processes").iter();
-    all.map(|one| Process {
-        id: text(one, "id"),
-        role: match one["role"].as_str().unwrap_or_default() {
+pub fn processes(all: Vec<system::Process>) -> Vec<Process> {
+    let all = all.into_iter().map(|one| Process {
+        id: one.id,
+        role: match one.role.as_str() {
             "worker" => "worker",
             "coordinator" => "coordinator",
             "dev" => "everything (swirl dev)",
             _ => "other",
         },
-        host: text(one, "host"),
-        version: text(one, "version"),
-        since: text(one, "since"),
-        seen: text(one, "seenAt"),
-        is_alive: one["alive"] == true,
-    })
-    .collect()
+        host: one.host,
+        version: one.version,
+        since: one.since,
+        seen: one.seen_at,
+        is_alive: one.alive,
+    });
+    all.collect()
 }
 
 /// A sentence about a role that no process has; empty if all work is done.
@@ -129,18 +122,43 @@ pub fn lacking(processes: &[Process]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use swirl_api::system::{Lifecycle, Timers};
+    use swirl_model::time::Timestamp;
 
     use super::*;
 
+    fn system(queues: Option<Vec<Queue>>, late_ms: u64, lifecycle: Option<Lifecycle>) -> System {
+        System {
+            at: Instant(Timestamp(0)),
+            processes: Vec::new(),
+            queues,
+            timers: Timers {
+                late_ms,
+                next: None,
+            },
+            lifecycle,
+        }
+    }
+
     #[test]
     fn lateness_in_words() {
-        let system = json!({
-            "queues": [{"queue": "tasks", "pending": 3, "oldestMs": 65_000}, {"queue": "events", "pending": 0, "oldestMs": 0},
-                       {"queue": "joins", "pending": 1, "oldestMs": 5}, {"queue": "later", "pending": 1, "oldestMs": 5}],
-            "timers": {"lateMs": 7_300_000, "next": null},
-            "lifecycle": {"lagMs": 200_000, "instances": 2},
-        });
+        let queue = |name: &str, pending, oldest_ms| Queue {
+            queue: name.to_owned(),
+            pending,
+            unacknowledged: None,
+            oldest_ms,
+        };
+        let queues = vec![
+            queue("tasks", 3, 65_000),
+            queue("events", 0, 0),
+            queue("joins", 1, 5),
+            queue("later", 1, 5),
+        ];
+        let lifecycle = Lifecycle {
+            lag_ms: 200_000,
+            instances: 2,
+        };
+        let system = system(Some(queues), 7_300_000, Some(lifecycle));
         let told: Vec<(&str, String, bool)> = facts(&system)
             .into_iter()
             .map(|fact| (fact.name, fact.text, fact.is_late))
@@ -160,7 +178,7 @@ mod tests {
                 ),
             ]
         );
-        let quiet = facts(&json!({"queues": null, "timers": {"lateMs": 0}, "lifecycle": null}));
+        let quiet = facts(&self::system(None, 0, None));
         assert!(quiet.iter().all(|fact| !fact.is_late), "{quiet:?}");
         assert_eq!(quiet[1].text, "None is late.");
     }
@@ -168,10 +186,16 @@ mod tests {
     #[test]
     fn a_cluster_without_workers_is_noticed() {
         let of = |all: &[(&str, bool)]| {
-            let all = all
-                .iter()
-                .map(|(role, alive)| json!({"role": role, "alive": alive}));
-            let all = processes(&json!({"processes": all.collect::<Vec<_>>()}));
+            let all = all.iter().map(|(role, alive)| system::Process {
+                id: String::new(),
+                role: (*role).to_owned(),
+                host: String::new(),
+                version: String::new(),
+                since: Instant(Timestamp(0)),
+                seen_at: Instant(Timestamp(0)),
+                alive: *alive,
+            });
+            let all = processes(all.collect());
             !lacking(&all).is_empty()
         };
         assert!(of(&[("coordinator", true)]));

@@ -3,6 +3,7 @@
 use askama::Template;
 use swirl_api::Instant;
 use swirl_api::overview::OVERVIEW;
+use swirl_api::system::SYSTEM;
 
 use super::lateness::{self, Fact, Process};
 use crate::answer::{Answer, page};
@@ -51,8 +52,9 @@ struct Oldest {
 pub async fn show(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "overview", "Overview").await?;
     let found = visitor.asking.ask(OVERVIEW.ask()).await?;
-    let system = visitor.asking.get(&["system"], &[]).await?;
-    let processes = lateness::processes(&system);
+    let system = visitor.asking.ask(SYSTEM.ask()).await?;
+    let facts = lateness::facts(&system);
+    let processes = lateness::processes(system.processes);
     let counts = found.counts.iter().map(|row| Count {
         pill: pill_of(&row.status, false, false),
         count: row.count,
@@ -80,7 +82,7 @@ pub async fn show(visitor: Visitor) -> Answer {
         counts: counts.collect(),
         failures: failures.collect(),
         oldest: oldest.collect(),
-        facts: lateness::facts(&system),
+        facts,
         lacking: lateness::lacking(&processes),
         processes,
     })

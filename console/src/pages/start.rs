@@ -4,7 +4,7 @@ use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::Value;
+use swirl_api::instance::{GET, InstanceId};
 
 use crate::answer::{Answer, go_to, text, with_status};
 use crate::asking::segment;
@@ -64,10 +64,9 @@ pub async fn show(
 ) -> Answer {
     let mut page = Page::new(&visitor, &id, &version).await?;
     if let Some(like) = like {
-        let found = visitor.asking.get(&["instances", &like], &[]).await?;
-        let input: &Value = &found["input"];
-        fill(&mut page.fields, input);
-        page.json = format!("{input:#}");
+        let found = visitor.asking.ask(GET.at(&InstanceId { id: like })).await?;
+        fill(&mut page.fields, &found.input);
+        page.json = format!("{:#}", found.input);
     }
     with_status(StatusCode::OK, &page)
 }

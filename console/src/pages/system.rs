@@ -2,6 +2,8 @@
 
 use askama::Template;
 use serde_json::Value;
+use swirl_api::Instant;
+use swirl_api::system::{self, CHECKS, CheckStatus, SYSTEM};
 
 use super::lateness::{self, Fact};
 use crate::answer::{Answer, list, page, text};
@@ -24,8 +26,8 @@ struct Page {
 struct Checks {
     /// The visitor may see them.
     allowed: bool,
-    /// Empty: there are no results yet.
-    at: String,
+    /// There are no results yet.
+    at: Option<Instant>,
     running: bool,
     errors: usize,
     warnings: usize,
@@ -70,14 +72,14 @@ pub async fn show(visitor: Visitor) -> Answer {
     let metrics = visitor.asking.text(&["/metrics"], &[]).await;
     let metrics = metrics.unwrap_or_default();
     let limited = list(&ready, "limited").iter().filter_map(Value::as_str);
-    let system = visitor.asking.get(&["system"], &[]).await?;
+    let system = visitor.asking.ask(SYSTEM.ask()).await?;
     let checks = match shell.may_operate {
-        true => visitor.asking.get(&["system", "checks"], &[]).await?,
-        false => Value::Null,
+        true => visitor.asking.ask(CHECKS.ask()).await?,
+        false => system::Checks::default(),
     };
     page(&Page {
         facts: lateness::facts(&system),
-        checks: Checks::new(shell.may_operate, &checks),
+        checks: Checks::new(shell.may_operate, checks),
         shell: shell.with_news(),
         ready: ready["status"] == "ready",
         detail: text(&ready, "detail"),
@@ -87,13 +89,13 @@ pub async fn show(visitor: Visitor) -> Answer {
 }
 
 impl Checks {
-    fn new(allowed: bool, found: &Value) -> Checks {
-        let rows: Vec<Check> = list(found, "checks").iter().map(check).collect();
+    fn new(allowed: bool, found: system::Checks) -> Checks {
+        let rows: Vec<Check> = found.checks.into_iter().map(check).collect();
         let count = |class: &str| rows.iter().filter(|row| row.class == class).count();
         Checks {
             allowed,
-            at: text(found, "checkedAt"),
-            running: found["running"] == true,
+            at: found.checked_at,
+            running: found.running,
             errors: count("bad"),
             warnings: count("warning"),
             rows,
@@ -101,19 +103,19 @@ impl Checks {
     }
 }
 
-fn check(one: &Value) -> Check {
-    let (class, sign, word) = match one["status"].as_str().unwrap_or_default() {
-        "ok" => ("good", "✓", "all right"),
-        "warning" => ("warning", "!", "unusual"),
+fn check(one: system::Check) -> Check {
+    let (class, sign, word) = match one.status {
+        CheckStatus::Ok => ("good", "✓", "all right"),
+        CheckStatus::Warning => ("warning", "!", "unusual"),
         _ => ("bad", "✕", "wrong"),
     };
     Check {
-        name: text(one, "check"),
+        name: one.check,
         class,
         sign,
         word,
-        message: text(one, "message"),
-        hint: text(one, "hint"),
+        message: one.message,
+        hint: one.hint.unwrap_or_default(),
     }
 }
 
@@ -151,12 +153,11 @@ mod tests {
             {"check": "redis-eviction", "status": "warning", "message": "may evict", "hint": "set noeviction"},
             {"check": "nats", "status": "error", "message": "no answer", "hint": "unusual"},
         ]});
-        let checks = Checks::new(true, &found);
+        let checks = Checks::new(true, serde_json::from_value(found).unwrap());
         assert_eq!((checks.errors, checks.warnings), (1, 1));
         let words: Vec<&str> = checks.rows.iter().map(|row| row.word).collect();
         assert_eq!(words, ["all right", "unusual", "wrong"]);
         assert_eq!(checks.rows[1].hint, "set noeviction");
-        assert!(Checks::new(false, &Value::Null).at.is_empty());
     }
 
     #[test]

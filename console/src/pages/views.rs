@@ -1,37 +1,33 @@
 //! Saving and removing views, which the page of instances lists.
 
-use serde_json::{Map, Value};
+use swirl_api::views::{REMOVE, SAVE, View, ViewName};
 
 use super::instances::{FIELDS, address};
 use crate::answer::{Answer, go_to};
 use crate::visitor::{Form, Visitor};
 
 pub async fn save(visitor: Visitor, form: Form) -> Answer {
-    let given = FIELDS.map(|name| (name, form.get(name)));
-    let given: Vec<(&str, &str)> = given
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .collect();
-    let mut view: Map<String, Value> = given
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), Value::from(*value)))
-        .collect();
-    view.insert("name".to_owned(), form.get("name").into());
-    let headers = [("content-type", "application/json")];
-    let body = Value::Object(view).to_string();
-    visitor
-        .asking
-        .post(&["views"], &[], &headers, &body)
-        .await?;
-    let mut given = given;
-    given.push(("done", "view-saved"));
-    go_to(&address(&given))
+    let given = |name| Some(form.get(name)).filter(|value| !value.is_empty());
+    let text = |name| given(name).map(str::to_owned);
+    let view = View {
+        name: form.get("name").to_owned(),
+        workflow: text("workflow"),
+        status: given("status").map(Into::into),
+        key: text("key"),
+        query: text("query"),
+    };
+    visitor.asking.ask(SAVE.ask().body(&view)).await?;
+    let fields = FIELDS.into_iter();
+    let fields = fields.filter_map(|name| Some((name, given(name)?)));
+    let fields: Vec<_> = fields.chain([("done", "view-saved")]).collect();
+    go_to(&address(&fields))
 }
 
 pub async fn remove(visitor: Visitor, form: Form) -> Answer {
-    visitor
-        .asking
-        .delete(&["views", form.get("name")], &form.reason())
-        .await?;
+    let view = ViewName {
+        name: form.get("name").to_owned(),
+    };
+    let call = REMOVE.at(&view).query(form.reason_query());
+    visitor.asking.ask(call).await?;
     go_to(&address(&[("done", "view-removed")]))
 }

@@ -15,11 +15,11 @@ use swirl_ports::{Batch, BatchCreation, BatchItem, BatchOrder, BatchOutcome, Bat
 use swirl_service::{Audited, BatchLimits, Operation, RATE, RATE_MAX};
 
 use super::aftermath::Aftermath;
-use super::audit::audited;
+use super::noted::audited;
 use super::operate::Asker;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, Unread, located};
-use super::{Api, matching, operate, paging, trial};
+use super::{Api, matching, paging, trial};
 use crate::access::Caller;
 
 /// The largest body, in bytes.
@@ -156,7 +156,7 @@ fn order(
             "a batch needs a query: an empty one would mean all instances",
         ));
     }
-    let reason = operate::reason(asked.reason)?;
+    let reason = request::reason(asked.reason)?;
     let rate = asked.rate.unwrap_or(RATE);
     if !(1..=RATE_MAX).contains(&rate) {
         let detail = format!("'rate' is the number of instances per second, from 1 to {RATE_MAX}");

@@ -14,8 +14,8 @@ use swirl_ports::DefinitionHead;
 use swirl_runtime::Deployed;
 use swirl_service::{Audited, Deletion};
 
-use super::audit::audited;
-use super::operate::{self, Asker};
+use super::noted::audited;
+use super::operate::Asker;
 use super::paging;
 use super::places;
 use super::problem::{Problem, cut};
@@ -62,7 +62,7 @@ pub async fn deploy(
     body: Unread,
 ) -> Result<Response, Problem> {
     let dry_run = query.dry_run;
-    let reason = operate::reason(query.reason.clone())?;
+    let reason = request::reason(query.reason.clone())?;
     let source = read(query, &headers, body).await?;
     let caller = match (caller, peer) {
         (Some(Extension(caller)), _) => caller.name,
@@ -234,7 +234,7 @@ pub async fn delete(
     Path((workflow, version)): Path<(String, String)>,
     Parameters(query): Parameters<Delete>,
 ) -> Result<Response, Problem> {
-    let reason = operate::reason(query.reason)?;
+    let reason = request::reason(query.reason)?;
     let id = DefinitionId {
         workflow: workflow.into(),
         version: version.into(),

@@ -10,8 +10,8 @@ use axum::response::{IntoResponse, Response};
 use tracing::Instrument;
 
 use super::Api;
-use super::audit;
 use super::console::FromConsole;
+use super::noted;
 use super::problem::{Problem, cut};
 use crate::access::{Denied, Need, Sender};
 use crate::server::Peer;
@@ -90,7 +90,7 @@ pub(super) async fn authorize(
         Need::Deploy if method != Method::DELETE => {
             let named = (!api.access.is_open()).then_some(&*caller.name);
             let mut response = next.run(request).await;
-            audit::write(&api, named, &mut response).await;
+            noted::write(&api, named, &mut response).await;
             response
         }
         // Any other action that has begun leaves its entry even if the client doesn't wait for the answer.
@@ -98,7 +98,7 @@ pub(super) async fn authorize(
             let named = (!api.access.is_open()).then(|| caller.name.clone());
             let run = async move {
                 let mut response = next.run(request).await;
-                audit::write(&api, named.as_deref(), &mut response).await;
+                noted::write(&api, named.as_deref(), &mut response).await;
                 response
             };
             match tokio::spawn(run.in_current_span()).await {

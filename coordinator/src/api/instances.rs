@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::extract::{Path, State};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use swirl_model::event::HistoryEntry;
-use swirl_model::instance::Instance;
+use serde_json::Value;
+use swirl_api::history::{History, HistoryEntry, HistoryQuery};
+use swirl_api::instance::{GetQuery, InstanceId};
+use swirl_api::{Instance, Nothing};
+use swirl_model::event::HistoryEntry as Stored;
+use swirl_model::instance::Header;
 use swirl_ports::HistoryPart;
-use swirl_presentation::{Names, timeline};
+use swirl_presentation::Names;
 
 use super::Api;
 use super::instance_view::shown;
 use super::problem::Problem;
-use super::request::Parameters;
 use super::rewind;
+use super::serve::Asked;
 use super::start;
 
 /// The limit on state data in a response, in bytes of JSON. Scopes beyond the limit are shown without data.
@@ -27,20 +27,12 @@ const NAMES_READS_MAX: usize = 5;
 /// The longest pause between two polls of an instance.
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ViewQuery {
-    wait: Option<String>,
-    /// The number of the history entry at which to show the instance.
-    at: Option<u64>,
-}
-
 /// Everything about an instance except its history.
 pub async fn one(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Parameters(query): Parameters<ViewQuery>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    asked: Asked<InstanceId, GetQuery, Nothing>,
+) -> Result<Instance, Problem> {
+    let (InstanceId { id }, query) = (asked.path, asked.query);
     let called = api.service.called(&id).await?;
     if let Some(at) = query.at {
         if query.wait.is_some() {
@@ -49,7 +41,7 @@ pub async fn one(
         }
         let found = api.queries.instance(&called).await?;
         let found = found.ok_or_else(|| Problem::no_instance(&id))?;
-        return Ok(Json(rewind::view(&api, found, at).await?));
+        return rewind::view(&api, found, at).await;
     }
     let found = match query.wait {
         Some(wait) => {
@@ -64,44 +56,30 @@ pub async fn one(
     let mut view = shown(&api, &found).await?;
     let mut left = DATA_BYTES_MAX;
     let open = found.1.iter().filter(|scope| !scope.ended());
-    let places = view["scopes"].as_array_mut().into_iter().flatten();
-    for (place, scope) in places.zip(open) {
+    for (place, scope) in view.scopes.iter_mut().zip(open) {
         if scope.data.exceeds(left) {
-            place["dataLeftOut"] = json!(true);
+            place.data_left_out = true;
         } else {
             left -= scope.data.to_string().len().min(left);
-            place["data"] = Value::from(&scope.data);
+            place.data = Some(Value::from(&scope.data));
         }
     }
-    Ok(Json(view))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Since {
-    /// The number of entries that the client already has.
-    after: Option<u64>,
-    /// The maximum number of entries.
-    limit: Option<usize>,
-    /// The number of last entries to return, instead of `after`.
-    last: Option<usize>,
-    /// The number of the last entry to consider, for `after` and `last`.
-    to: Option<u64>,
+    Ok(view)
 }
 
 /// The entries of branches with the names of those.
 async fn named(
     api: &Api,
-    instance: &Instance,
-    entries: &[HistoryEntry],
+    header: &Header,
+    entries: &[Stored],
     mut before: u64,
-) -> Result<Vec<Value>, Problem> {
-    let mut shown: Vec<Value> = entries.iter().map(timeline::entry).collect();
+) -> Result<Vec<HistoryEntry>, Problem> {
+    let mut shown: Vec<HistoryEntry> = entries.iter().map(Into::into).collect();
     let is_plain = entries.iter().all(|entry| entry.scope.is_root());
     // Without its definition, the history can be read nevertheless.
     let definition = match is_plain {
         true => return Ok(shown),
-        false => api.service.registry.get(&instance.header.definition).await,
+        false => api.service.registry.get(&header.definition).await,
     };
     let Ok(definition) = definition else {
         return Ok(shown);
@@ -118,7 +96,7 @@ async fn named(
             known,
             limit: (before - known) as usize,
         };
-        let page = api.queries.history_page(&instance.header.id, part).await?;
+        let page = api.queries.history_page(&header.id, part).await?;
         if page.entries.is_empty() || page.before >= before {
             break;
         }
@@ -126,18 +104,16 @@ async fn named(
         before = page.before;
     }
     for (entry, shown) in entries.iter().zip(&mut shown) {
-        if let Some(name) = names.of(&entry.scope) {
-            shown["place"] = json!(name);
-        }
+        shown.place = names.of(&entry.scope);
     }
     Ok(shown)
 }
 
 pub async fn history(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Parameters(since): Parameters<Since>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    asked: Asked<InstanceId, HistoryQuery, Nothing>,
+) -> Result<History, Problem> {
+    let (InstanceId { id }, since) = (asked.path, asked.query);
     for (name, number) in [("limit", since.limit), ("last", since.last)] {
         if number.is_some_and(|number| number > ENTRIES_MAX) {
             let detail =
@@ -174,17 +150,17 @@ pub async fn history(
     let page = api.queries.history_page(&id, part).await?;
     let page = page.at(api.service.clock.now());
     let shown = &page.entries[..page.entries.len().min(limit)];
-    let entries = named(&api, &instance, shown, page.before).await?;
+    let entries = named(&api, &instance.header, shown, page.before).await?;
     let end = since.to.map_or(page.total, |to| to.min(page.total));
     let more = page.before + (entries.len() as u64) < end;
-    Ok(Json(json!({
-        "id": id.as_str(),
-        "workflow": &*instance.header.definition.workflow,
-        "version": instance.header.version,
-        "status": instance.state.status.as_str(),
-        "before": page.before.max(since.after.unwrap_or(0)),
-        "total": page.total,
-        "more": more,
-        "entries": entries,
-    })))
+    Ok(History {
+        id: id.to_string(),
+        workflow: instance.header.definition.workflow.to_string(),
+        version: instance.header.version.to_string(),
+        status: instance.state.status.into(),
+        before: page.before.max(since.after.unwrap_or(0)),
+        total: page.total,
+        more,
+        entries,
+    })
 }

@@ -1,11 +1,10 @@
 //! `GET /instances`
 
-use axum::Json;
-use axum::extract::State;
 use futures::StreamExt;
 use futures::stream;
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
+use swirl_api::instance::{InstanceSummary, Instances, ListQuery, Place};
+use swirl_api::{Condition, Nothing};
 use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
@@ -16,7 +15,7 @@ use swirl_query::Declared;
 use super::Api;
 use super::paging::{self, CURSOR};
 use super::problem::{Problem, cut};
-use super::request::Parameters;
+use super::serve::Asked;
 
 /// The maximum number of instances that are examined for conditions without an index in the store. The response has the
 /// position to continue from.
@@ -24,53 +23,14 @@ const EXAMINED_MAX: usize = 20_000;
 /// The number of instances that are examined at a time.
 const AT_ONCE: usize = 16;
 
-/// The statuses in the store, and two conditions of running instances.
-const WORDS: [&str; 7] = [
-    "running",
-    "waiting",
-    "suspended",
-    "completed",
-    "faulted",
-    "cancelled",
-    "terminated",
-];
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Query {
-    workflow: Option<String>,
-    version: Option<String>,
-    status: Option<String>,
-    key: Option<String>,
-    prefix: Option<String>,
-    query: Option<String>,
-    after: Option<String>,
-    limit: Option<u32>,
-}
-
-impl Query {
-    /// The search of a saved view.
-    pub(super) fn of(view: &SavedView) -> Query {
-        Query {
-            workflow: view.workflow.clone(),
-            status: view.status.clone(),
-            key: view.key.clone(),
-            query: view.query.clone(),
-            ..Query::default()
-        }
-    }
-
-    /// Whether it is a search for all instances.
-    pub(super) fn is_empty(&self) -> bool {
-        let parts = [
-            &self.workflow,
-            &self.version,
-            &self.status,
-            &self.key,
-            &self.prefix,
-            &self.query,
-        ];
-        parts.iter().all(|part| part.is_none())
+/// The search of a saved view.
+pub(super) fn search_of(view: &SavedView) -> ListQuery {
+    ListQuery {
+        workflow: view.workflow.clone(),
+        status: view.status.as_deref().map(Condition::from),
+        key: view.key.clone(),
+        query: view.query.clone(),
+        ..ListQuery::default()
     }
 }
 
@@ -78,8 +38,7 @@ impl Query {
 struct Row {
     summary: Summary,
     is_waiting: bool,
-    /// Its state, and what it does there.
-    place: Value,
+    place: Option<Place>,
 }
 
 /// Conditions on a row in addition to the store's filter.
@@ -91,13 +50,13 @@ enum Only {
 }
 
 pub async fn list(
-    State(api): State<Api>,
-    Parameters(query): Parameters<Query>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
+) -> Result<Instances, Problem> {
     let limit = paging::limit(query.limit)?;
-    let only = match query.status.as_deref() {
+    let only = match &query.status {
         None => Only::All,
-        Some(word) => status(word)?.1,
+        Some(condition) => status(condition)?.1,
     };
     let asked = ListingQuery::new(&api, &query).await?;
     let mut filter = asked.filter();
@@ -130,14 +89,13 @@ pub async fn list(
             break;
         }
     }
-    let instances: Vec<Value> = rows.iter().map(line).collect();
     let next = filter.from.map(|next| format!("{CURSOR}{next}"));
-    Ok(Json(json!({
-        "instances": instances,
-        "complete": next.is_none(),
-        "next": next,
-        "scanned": examined,
-    })))
+    Ok(Instances {
+        instances: rows.into_iter().map(line).collect(),
+        complete: next.is_none(),
+        next,
+        scanned: examined,
+    })
 }
 
 /// The parameters of a request combined with its query.
@@ -149,13 +107,13 @@ pub(super) struct ListingQuery {
 }
 
 impl ListingQuery {
-    pub async fn new(api: &Api, asked: &Query) -> Result<ListingQuery, Problem> {
+    pub async fn new(api: &Api, asked: &ListQuery) -> Result<ListingQuery, Problem> {
         let text = asked.query.as_deref().unwrap_or_default();
         let declared = declared(api, text).await?;
-        let (statuses, only) = match asked.status.as_deref() {
+        let (statuses, only) = match &asked.status {
             None => (Vec::new(), Only::All),
-            Some(word) => {
-                let (status, only) = status(word)?;
+            Some(condition) => {
+                let (status, only) = status(condition)?;
                 (vec![status], only)
             }
         };
@@ -219,20 +177,20 @@ pub(super) fn parse(
     })
 }
 
-fn status(word: &str) -> Result<(Status, Only), Problem> {
-    Ok(match word {
-        "running" => (Status::Running, Only::All),
-        "waiting" => (Status::Running, Only::Waiting),
-        "suspended" => (Status::Running, Only::Suspended),
-        "completed" => (Status::Completed, Only::All),
-        "faulted" => (Status::Faulted, Only::All),
-        "cancelled" => (Status::Cancelled, Only::All),
-        "terminated" => (Status::Terminated, Only::All),
+fn status(condition: &Condition) -> Result<(Status, Only), Problem> {
+    Ok(match condition {
+        Condition::Running => (Status::Running, Only::All),
+        Condition::Waiting => (Status::Running, Only::Waiting),
+        Condition::Suspended => (Status::Running, Only::Suspended),
+        Condition::Completed => (Status::Completed, Only::All),
+        Condition::Faulted => (Status::Faulted, Only::All),
+        Condition::Cancelled => (Status::Cancelled, Only::All),
+        Condition::Terminated => (Status::Terminated, Only::All),
         _ => {
             let message = format!(
                 "there is no status '{}'; they are {}",
-                cut(word),
-                WORDS.join(", ")
+                cut(condition.as_str()),
+                Condition::WORDS.join(", ")
             );
             return Err(Problem::bad_request("invalid-query", message));
         }
@@ -254,12 +212,11 @@ async fn row(api: &Api, summary: Summary) -> Result<Row, Problem> {
         true => api.queries.root(&summary.header.id).await?,
         false => None,
     };
-    let mut place = Value::Null;
+    let mut place = None;
     if let Some(root) = root.as_ref().filter(|root| !root.ended())
         && let Ok(definition) = api.service.registry.get(&summary.header.definition).await
     {
-        let found = place_in(&definition.workflow, root);
-        place = json!({"state": found["state"], "doing": found["doing"]});
+        place = Some(place_in(&definition.workflow, root));
     }
     Ok(Row {
         is_waiting: root.as_ref().is_some_and(is_waiting),
@@ -279,7 +236,7 @@ impl Row {
 }
 
 /// Search attributes as clients see them.
-pub(super) fn shown(attributes: &Attributes) -> Value {
+pub(super) fn shown(attributes: &Attributes) -> Map<String, Value> {
     let pairs = attributes.iter();
     pairs
         .map(|(name, value)| (name.to_string(), value.shown()))
@@ -287,7 +244,7 @@ pub(super) fn shown(attributes: &Attributes) -> Value {
 }
 
 /// Leaves out the current state if the instance's definition cannot be read.
-fn line(row: &Row) -> Value {
+fn line(row: Row) -> InstanceSummary {
     let Summary {
         header,
         status,
@@ -295,32 +252,25 @@ fn line(row: &Row) -> Value {
         ended_at,
         error,
         attributes,
-    } = &row.summary;
-    let mut line = json!({
-        "id": header.id.as_str(),
-        "workflow": &*header.definition.workflow,
-        "version": header.version,
-        "status": status.as_str(),
-        "suspended": suspended,
-        "key": header.key,
-        "instanceKey": header.instance_key,
-        "startedAt": format!("{:.3}", header.started_at),
-        "scheduledAt": header.scheduled_at.map(|at| format!("{at:.3}")),
-        "endedAt": ended_at.map(|at| format!("{at:.3}")),
-    });
-    if !attributes.is_empty() {
-        line["attributes"] = shown(attributes);
+    } = row.summary;
+    let waiting = status == Status::Running && !suspended && row.is_waiting;
+    let waiting = row.place.as_ref().map(|_| waiting);
+    let place = row.place.unwrap_or_default();
+    InstanceSummary {
+        id: header.id.to_string(),
+        workflow: header.definition.workflow.to_string(),
+        version: header.version.to_string(),
+        status: status.into(),
+        suspended,
+        key: header.key.as_ref().map(ToString::to_string),
+        instance_key: header.instance_key.as_ref().map(ToString::to_string),
+        started_at: header.started_at.into(),
+        scheduled_at: header.scheduled_at.map(Into::into),
+        ended_at: ended_at.map(Into::into),
+        attributes: shown(&attributes),
+        error: error.as_ref().map(Into::into),
+        state: place.state,
+        doing: waiting.map(|_| place.doing),
+        waiting,
     }
-    if let Some(error) = error {
-        line["error"] = Value::from(&error.to_data());
-    }
-    if !row.place.is_null() {
-        for name in ["state", "doing"] {
-            if !row.place[name].is_null() {
-                line[name] = row.place[name].clone();
-            }
-        }
-        line["waiting"] = json!(*status == Status::Running && !suspended && row.is_waiting);
-    }
-    line
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use swirl_service::{Moved, Target, Unfit};
 
 use super::Api;
-use super::audit::audited;
+use super::noted::audited;
 use super::operate::{Asker, find, migrated, not_moved};
 use super::problem::Problem;
 use super::request::{self, Unread};

@@ -30,6 +30,7 @@ mod letters;
 mod listing;
 mod matching;
 mod migrate;
+mod noted;
 mod operate;
 mod overview;
 mod paging;

@@ -16,7 +16,7 @@ use swirl_service::{
     Action, Audited, BadOperation, Moved, NotRemoved, Operation, Operator, Refusal, Target, Unfit,
 };
 
-use super::audit::{audited, audited_before};
+use super::noted::{audited, audited_before};
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, Unread};
 use super::{Api, trial};
@@ -24,9 +24,6 @@ use crate::access::Caller;
 
 /// The largest body, in bytes.
 const BODY_BYTES_MAX: usize = 1 << 20;
-
-/// The longest reason, in characters.
-const REASON_CHARS_MAX: usize = 500;
 
 /// The operator who sent the request, and the reason: `?reason=`.
 pub struct Asker(pub(super) Operator);
@@ -43,7 +40,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asker, Problem> {
         let Parameters(ReasonQuery { reason }) =
             Parameters::from_request_parts(parts, state).await?;
-        let reason = self::reason(reason)?;
+        let reason = request::reason(reason)?;
         let caller = parts.extensions.get::<Caller>();
         Ok(Asker(Operator {
             name: caller.map(|caller| caller.name.clone()),
@@ -51,20 +48,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
             batch: None,
         }))
     }
-}
-
-/// A reason that was given; an empty one is none.
-pub(super) fn reason(asked: Option<String>) -> Result<Option<String>, Problem> {
-    asked.as_deref().map_or(Ok(()), check_reason)?;
-    Ok(asked.filter(|reason| !reason.is_empty()))
-}
-
-fn check_reason(reason: &str) -> Result<(), Problem> {
-    if reason.chars().count() <= REASON_CHARS_MAX {
-        return Ok(());
-    }
-    let detail = format!("a reason has at most {REASON_CHARS_MAX} characters");
-    Err(Problem::bad_request("invalid-query", detail))
 }
 
 pub async fn cancel(

@@ -87,7 +87,7 @@ async fn look(api: &Api, summary: &Summary) -> Result<Option<String>, Problem> {
         return Ok(None);
     };
     let place = place(&definition.workflow, &root);
-    Ok(place["state"].as_str().map(str::to_owned))
+    Ok(place.state)
 }
 
 /// The newest failures by workflow, state and error, the most frequent first.

@@ -18,6 +18,8 @@ use super::problem::{Problem, cut};
 
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
+/// The longest reason, in characters.
+const REASON_CHARS_MAX: usize = 500;
 
 /// A body that hasn't been read, with its content codings and its content type.
 pub struct Unread {
@@ -159,6 +161,20 @@ pub fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
         ));
     }
     Ok(Some(key.to_owned()))
+}
+
+/// A reason that was given; an empty one is none.
+pub fn reason(asked: Option<String>) -> Result<Option<String>, Problem> {
+    asked.as_deref().map_or(Ok(()), check_reason)?;
+    Ok(asked.filter(|reason| !reason.is_empty()))
+}
+
+fn check_reason(reason: &str) -> Result<(), Problem> {
+    if reason.chars().count() <= REASON_CHARS_MAX {
+        return Ok(());
+    }
+    let detail = format!("a reason has at most {REASON_CHARS_MAX} characters");
+    Err(Problem::bad_request("invalid-query", detail))
 }
 
 /// The media type of a body, in lower case and without its parameters.

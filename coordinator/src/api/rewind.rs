@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{DefinitionId, InstanceId};
 use swirl_model::instance::{Instance, Status};
 use swirl_ports::{HistoryPage, HistoryPart};
-use swirl_presentation::{Rewound, timeline};
+use swirl_presentation::Rewound;
 
 use super::Api;
 use super::instance_view::{SCOPES_MAX, shown};
@@ -55,45 +55,33 @@ pub async fn past(api: &Api, instance: &Instance, at: u64) -> Result<Past, Probl
 }
 
 /// Returns the instance at the entry with this number, in the form of [`shown`].
-pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<Value, Problem> {
+pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<swirl_api::Instance, Problem> {
     let past = past(api, &instance, at).await?;
     let rewound = Rewound::new(&past.definition.workflow, &past.entries);
     let output = instance.state.output.as_ref().map(Value::from);
-    let version = &instance.header.definition.version;
-    let was = (&past.definition.id.version != version).then(|| past.definition.id.version.clone());
-    let mut view = shown(api, &(instance, Vec::new())).await?;
-    if let Some(members) = view.as_object_mut() {
+    let mut scopes = rewound.places();
+    let left_out = scopes.len().saturating_sub(SCOPES_MAX);
+    scopes.truncate(SCOPES_MAX);
+    let now = &instance.header.definition.version;
+    let was = (&past.definition.id.version != now).then(|| past.definition.id.version.to_string());
+    let view = shown(api, &(instance, Vec::new())).await?;
+    Ok(swirl_api::Instance {
+        status: rewound.status.into(),
+        suspended: rewound.suspended,
+        ended_at: rewound.ended_at.map(Into::into),
+        version: was.unwrap_or(view.version),
         // Their values at that time are unknown.
-        for name in ["attributes", "correlation", "error", "output"] {
-            members.remove(name);
-        }
-    }
-    view["status"] = json!(rewound.status.as_str());
-    view["suspended"] = json!(rewound.suspended);
-    view["endedAt"] = json!(rewound.ended_at.map(|at| format!("{at:.3}")));
-    if let Some(version) = was {
-        view["version"] = json!(&*version);
-    }
-    if let Some(error) = &rewound.error {
-        view["error"] = Value::from(&error.to_data());
-    }
-    if rewound.status == Status::Completed
-        && let Some(output) = output
-    {
-        view["output"] = output;
-    }
-    let mut places = rewound.places();
-    if places.len() > SCOPES_MAX {
-        view["scopesLeftOut"] = json!(places.len() - SCOPES_MAX);
-        places.truncate(SCOPES_MAX);
-    }
-    view["scopes"] = places.into();
-    view["at"] = json!(at);
-    view["entry"] = past.entries.last().map(timeline::entry).into();
-    if past.left_out > 0 {
-        view["entriesLeftOut"] = json!(past.left_out);
-    }
-    Ok(view)
+        attributes: Default::default(),
+        correlation: None,
+        error: rewound.error.as_ref().map(Into::into),
+        output: output.filter(|_| rewound.status == Status::Completed),
+        scopes,
+        scopes_left_out: Some(left_out).filter(|left_out| *left_out > 0),
+        at: Some(at),
+        entry: past.entries.last().map(Into::into),
+        entries_left_out: Some(past.left_out).filter(|left_out| *left_out > 0),
+        ..view
+    })
 }
 
 /// Returns the last entries up to `at`, in order, and the number of entries before them.

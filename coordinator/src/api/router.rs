@@ -47,7 +47,7 @@ const SHARED: [&str; 4] = [
 fn routes() -> Vec<Route> {
     use Need::{Deploy, Nothing, Operate, Read, Start};
     vec![
-        (Operate, "/api/v1/audit", get(audit::list)),
+        serve(&swirl_api::audit::LIST, audit::list),
         (Read, "/api/v1/batches", get(batches::list)),
         (Operate, "/api/v1/batches", post(batches::create)),
         (Read, "/api/v1/batches/{id}", get(batches::one)),
@@ -96,8 +96,8 @@ fn routes() -> Vec<Route> {
         (Start, "/api/v1/events", post(events::publish)),
         (Nothing, "/api/v1/events", options(events::handshake)),
         (Read, "/api/v1/events/explain", post(events::explain)),
-        (Read, "/api/v1/instances", get(listing::list)),
-        (Read, "/api/v1/instances/{id}", get(instances::one)),
+        serve(&swirl_api::instance::LIST, listing::list),
+        serve(&swirl_api::instance::GET, instances::one),
         (Operate, "/api/v1/instances/{id}", delete(operate::remove)),
         (
             Operate,
@@ -114,11 +114,7 @@ fn routes() -> Vec<Route> {
             "/api/v1/instances/{id}/diagram",
             get(diagrams::instance),
         ),
-        (
-            Read,
-            "/api/v1/instances/{id}/history",
-            get(instances::history),
-        ),
+        serve(&swirl_api::instance::HISTORY, instances::history),
         (
             Operate,
             "/api/v1/instances/{id}/migrate",
@@ -149,11 +145,11 @@ fn routes() -> Vec<Route> {
         (Nothing, "/api/v1/openapi.json", get(openapi)),
         serve(&swirl_api::overview::OVERVIEW, overview::overview),
         serve(&swirl_api::schedules::LIST, schedules::list),
-        (Read, "/api/v1/views", get(views::list)),
-        (Operate, "/api/v1/views", post(views::save)),
-        (Operate, "/api/v1/views/{name}", delete(views::remove)),
-        (Read, "/api/v1/system", get(system::system)),
-        (Operate, "/api/v1/system/checks", get(system::checks)),
+        serve(&swirl_api::views::LIST, views::list),
+        serve(&swirl_api::views::SAVE, views::save),
+        serve(&swirl_api::views::REMOVE, views::remove),
+        serve(&swirl_api::system::SYSTEM, system::system),
+        serve(&swirl_api::system::CHECKS, system::checks),
         (
             Start,
             "/api/v1/workflows/{id}/instances",

@@ -11,8 +11,7 @@ use swirl_api::{Endpoint, Method, Reason};
 use swirl_service::{Audited, Operator};
 
 use super::Api;
-use super::audit::audited;
-use super::operate;
+use super::noted::audited;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, Unread};
 use crate::access::{Caller, Need};
@@ -35,7 +34,7 @@ impl<P, B> Asked<P, Reason, B> {
     pub fn operator(&self) -> Result<Operator, Problem> {
         Ok(Operator {
             name: self.caller.as_ref().map(|caller| caller.name.clone()),
-            reason: operate::reason(self.query.reason.clone())?,
+            reason: request::reason(self.query.reason.clone())?,
             batch: None,
         })
     }

@@ -153,7 +153,7 @@ async fn look(api: &Api, definition: &Definition, summary: Summary) -> Result<Fo
         && let Some(root) = api.queries.root(&summary.header.id).await?
     {
         let place = place(&definition.workflow, &root);
-        found.state = place["state"].as_str().map(str::to_owned);
+        found.state = place.state;
         found.waiting = is_waiting(&root);
     }
     Ok(found)

@@ -1,8 +1,7 @@
 //! `/system`: the processes, and how late they are; `/system/checks`: whether they have what they need.
 
-use axum::Json;
-use axum::extract::State;
-use serde_json::{Value, json};
+use swirl_api::Nothing;
+use swirl_api::system::{Check, Checks, Lifecycle, Process, Queue, System, Timers};
 use swirl_cluster::SILENT_MS;
 use swirl_model::time::Timestamp;
 use swirl_ports::{SeenProcess, UnreadCount};
@@ -10,8 +9,10 @@ use swirl_ports::{SeenProcess, UnreadCount};
 use super::Api;
 use super::insight::QueueFigures;
 use super::problem::Problem;
+use super::serve::Asked;
+use crate::doctor;
 
-pub async fn system(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+pub async fn system(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<System, Problem> {
     let now = api.service.clock.now();
     let (processes, queues, next, lifecycle) = match &api.insight {
         Some(insight) => (
@@ -22,75 +23,71 @@ pub async fn system(State(api): State<Api>) -> Result<Json<Value>, Problem> {
         ),
         None => (Vec::new(), None, api.service.next_timer().await?, None),
     };
-    let processes: Vec<Value> = processes.iter().map(|one| process(one, now)).collect();
-    let queues: Option<Vec<Value>> = queues.map(|all| all.iter().map(queue).collect());
-    Ok(Json(json!({
-        "at": instant(now),
-        "processes": processes,
-        "queues": queues,
-        "timers": {
-            "lateMs": next.map_or(0, |due| since(due, now)),
-            "next": next.map(instant),
+    Ok(System {
+        at: now.into(),
+        processes: processes.into_iter().map(|one| process(one, now)).collect(),
+        queues: queues.map(|all| all.into_iter().map(queue).collect()),
+        timers: Timers {
+            late_ms: next.map_or(0, |due| since(due, now)),
+            next: next.map(Into::into),
         },
-        "lifecycle": lifecycle.map(|unread| lag(unread, now)),
-    })))
-}
-
-fn instant(at: Timestamp) -> String {
-    format!("{at:.3}")
+        lifecycle: lifecycle.map(|unread| lag(unread, now)),
+    })
 }
 
 /// The milliseconds since then; 0 if that is in the future.
-fn since(at: Timestamp, now: Timestamp) -> i64 {
-    now.0.saturating_sub(at.0).max(0)
+fn since(at: Timestamp, now: Timestamp) -> u64 {
+    u64::try_from(now.0.saturating_sub(at.0)).unwrap_or(0)
 }
 
-fn process(seen: &SeenProcess, now: Timestamp) -> Value {
-    let process = &seen.process;
-    json!({
-        "id": process.id,
-        "role": process.role,
-        "host": process.host,
-        "version": process.version,
-        "since": instant(process.since),
-        "seenAt": instant(seen.seen),
-        "alive": since(seen.seen, now) < SILENT_MS,
-    })
+fn process(SeenProcess { process, seen }: SeenProcess, now: Timestamp) -> Process {
+    Process {
+        id: process.id,
+        role: process.role,
+        host: process.host,
+        version: process.version,
+        since: process.since.into(),
+        seen_at: seen.into(),
+        alive: since(seen, now) < SILENT_MS as u64,
+    }
 }
 
-fn queue(figures: &QueueFigures) -> Value {
-    json!({
-        "queue": figures.name,
-        "pending": figures.pending,
-        "unacknowledged": figures.unacknowledged,
-        "oldestMs": figures.oldest_ms,
-    })
+fn queue(figures: QueueFigures) -> Queue {
+    Queue {
+        queue: figures.name.to_owned(),
+        pending: figures.pending,
+        unacknowledged: figures.unacknowledged,
+        oldest_ms: figures.oldest_ms,
+    }
 }
 
-fn lag(unread: UnreadCount, now: Timestamp) -> Value {
-    json!({
-        "lagMs": unread.since.map_or(0, |at| since(at, now)),
-        "instances": unread.instances,
-    })
+fn lag(unread: UnreadCount, now: Timestamp) -> Lifecycle {
+    Lifecycle {
+        lag_ms: unread.since.map_or(0, |at| since(at, now)),
+        instances: unread.instances,
+    }
 }
 
 /// The results may name servers and files, so they are for operators.
-pub async fn checks(State(api): State<Api>) -> Json<Value> {
+pub async fn checks(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<Checks, Problem> {
     let (last, running) = match &api.checks {
         Some(checks) => checks.look().await,
         None => (None, false),
     };
-    let mut answer = json!({
-        "checks": [],
-        "healthy": null,
-        "checkedAt": last.as_ref().map(|last| instant(last.at)),
-        "running": running,
-    });
-    if let Some(last) = &last {
-        let report = last.report.json();
-        for name in ["checks", "healthy"] {
-            answer[name] = report[name].clone();
-        }
+    let checks = last.iter().flat_map(|last| &last.report.checks);
+    Ok(Checks {
+        checks: checks.map(check).collect(),
+        healthy: last.as_ref().map(|last| last.report.healthy()),
+        checked_at: last.as_ref().map(|last| last.at.into()),
+        running,
+    })
+}
+
+fn check(check: &doctor::Check) -> Check {
+    Check {
+        check: check.name.clone(),
+        status: check.status.as_str().into(),
+        message: check.message.clone(),
+        hint: check.hint.clone(),
     }
-    Json(answer)
 }

@@ -2,69 +2,54 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use swirl_api::views::{self, View, ViewName};
+use swirl_api::{Condition, Nothing, Reason};
 use swirl_ports::{SavedView, SavedViews, VIEWS_MAX};
 use swirl_service::{Audited, Operator};
 
 use super::Api;
-use super::audit::audited;
 use super::listing::{self, ListingQuery};
-use super::operate::Asker;
 use super::problem::{Problem, cut};
-use super::request::{self, Unread};
+use super::serve::{Asked, Done};
 
-/// The largest body, in bytes.
-const BODY_BYTES_MAX: usize = 16 << 10;
 /// The longest name, in characters, and the longest workflow or key, in bytes.
 const NAME_CHARS_MAX: usize = 60;
 const PART_BYTES_MAX: usize = 1_024;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Asked {
-    name: String,
-    workflow: Option<String>,
-    status: Option<String>,
-    key: Option<String>,
-    query: Option<String>,
-}
-
-pub async fn list(State(api): State<Api>) -> Result<Json<Value>, Problem> {
+pub async fn list(
+    api: Api,
+    _: Asked<Nothing, Nothing, Nothing>,
+) -> Result<views::SavedViews, Problem> {
     let views = store(&api)?.views().await?;
-    let views: Vec<Value> = views.iter().map(shown).collect();
-    Ok(Json(json!({"views": views})))
+    Ok(views::SavedViews {
+        views: views.into_iter().map(shown).collect(),
+    })
 }
 
 /// Saves a view in place of the one with its name.
 pub async fn save(
-    State(api): State<Api>,
-    Asker(operator): Asker,
-    body: Unread,
-) -> Result<Response, Problem> {
+    api: Api,
+    asked: Asked<Nothing, Reason, View>,
+) -> Result<Done<views::SavedView>, Problem> {
+    let operator = asked.operator()?;
     let store = store(&api)?;
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    let asked: Asked = serde_json::from_slice(&bytes).map_err(|error| {
-        let detail = format!(
-            "the body must be {{\"name\": \"Failed orders\", \"workflow\": \"order\", \"status\": \"faulted\"}}: {error}"
-        );
-        Problem::bad_request("invalid-json", cut(&detail))
-    })?;
+    let asked = asked.body;
+    let status = asked.status.filter(|status| !status.as_str().is_empty());
     let view = SavedView {
         name: name(&asked.name)?,
         workflow: part("workflow", asked.workflow)?,
-        status: asked.status.filter(|status| !status.is_empty()),
+        status: status.map(|status| status.to_string()),
         key: part("key", asked.key)?,
         query: asked.query.filter(|query| !query.trim().is_empty()),
         by: operator.name.clone(),
         saved_at: api.service.clock.now(),
     };
-    let search = listing::Query::of(&view);
-    if search.is_empty() {
+    let search = listing::search_of(&view);
+    if search.workflow.is_none()
+        && search.status.is_none()
+        && search.key.is_none()
+        && search.query.is_none()
+    {
         let detail = "a view needs a workflow, a status, a key or a query";
         return Err(Problem::bad_request("empty-query", detail));
     }
@@ -79,15 +64,15 @@ pub async fn save(
     if let Some(before) = before {
         entry = entry.with("replaced", search_of(&before));
     }
-    let response = (StatusCode::CREATED, Json(shown(&view))).into_response();
-    Ok(audited(response, entry))
+    Ok(Done::from(shown(view)).audited(entry))
 }
 
 pub async fn remove(
-    State(api): State<Api>,
-    Path(name): Path<String>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
+    api: Api,
+    asked: Asked<ViewName, Reason, Nothing>,
+) -> Result<Done<ViewName>, Problem> {
+    let operator = asked.operator()?;
+    let name = asked.path.name;
     let unknown = || {
         let detail = format!("there is no saved view '{}'", cut(&name));
         Problem::not_found("unknown-view", detail)
@@ -97,8 +82,8 @@ pub async fn remove(
     if !store.remove_view(&name).await? {
         return Err(unknown());
     }
-    let response = Json(json!({"name": name})).into_response();
-    Ok(audited(response, entry("view-remove", &view, &operator)))
+    let entry = entry("view-remove", &view, &operator);
+    Ok(Done::from(ViewName { name }).audited(entry))
 }
 
 async fn find(store: &dyn SavedViews, name: &str) -> Result<Option<SavedView>, Problem> {
@@ -115,19 +100,15 @@ fn entry(action: &'static str, view: &SavedView, operator: &Operator) -> Audited
 
 /// The search of a view on one line.
 fn search_of(view: &SavedView) -> String {
-    let parts = parts(view).into_iter();
-    let given = parts.filter_map(|(name, part)| Some(format!("{name} '{}'", part.as_ref()?)));
-    given.collect::<Vec<_>>().join(", ")
-}
-
-/// The parts of a search, as requests name them.
-fn parts(view: &SavedView) -> [(&'static str, &Option<String>); 4] {
-    [
+    let parts = [
         ("workflow", &view.workflow),
         ("status", &view.status),
         ("key", &view.key),
         ("query", &view.query),
-    ]
+    ];
+    let given = parts.into_iter();
+    let given = given.filter_map(|(name, part)| Some(format!("{name} '{}'", part.as_ref()?)));
+    given.collect::<Vec<_>>().join(", ")
 }
 
 fn name(asked: &str) -> Result<String, Problem> {
@@ -154,18 +135,16 @@ fn part(what: &str, asked: Option<String>) -> Result<Option<String>, Problem> {
     }
 }
 
-fn shown(view: &SavedView) -> Value {
-    let mut shown = json!({
-        "name": view.name,
-        "by": view.by,
-        "savedAt": format!("{:.3}", view.saved_at),
-    });
-    for (name, part) in parts(view) {
-        if let Some(part) = part {
-            shown[name] = json!(part);
-        }
+fn shown(view: SavedView) -> views::SavedView {
+    views::SavedView {
+        name: view.name,
+        by: view.by,
+        saved_at: view.saved_at.into(),
+        workflow: view.workflow,
+        status: view.status.as_deref().map(Condition::from),
+        key: view.key,
+        query: view.query,
     }
-    shown
 }
 
 fn store(api: &Api) -> Result<Arc<dyn SavedViews>, Problem> {

@@ -7,15 +7,19 @@ use serde_json::{Map, Value, json};
 
 use crate::endpoint::{Endpoint, Method};
 use crate::problem::Problem;
-use crate::{counts, dead_letters, overview, schedules};
+use crate::{audit, counts, dead_letters, instance, overview, schedules, system, views};
 
 /// The routes that have types, in alphabetical order.
 static ROUTES: &[&dyn Described] = &[
+    &audit::LIST,
     &counts::COUNT,
     &dead_letters::DROP,
     &dead_letters::GET,
     &dead_letters::LIST,
     &dead_letters::RETRY,
+    &instance::GET,
+    &instance::HISTORY,
+    &instance::LIST,
     &overview::ME,
     &overview::OVERVIEW,
     &schedules::BACKFILL,
@@ -23,6 +27,11 @@ static ROUTES: &[&dyn Described] = &[
     &schedules::LIST,
     &schedules::PAUSE,
     &schedules::RESUME,
+    &system::CHECKS,
+    &system::SYSTEM,
+    &views::LIST,
+    &views::REMOVE,
+    &views::SAVE,
 ];
 
 /// A route without its types.
@@ -151,6 +160,9 @@ fn names(schema: &Value) -> Vec<String> {
         .collect()
 }
 
+/// Marks a member that is null if there is nothing, though it may be absent, too.
+const NULL: &str = "x-null";
+
 /// Brings a schema into the form of the document: a member that may be absent is not null instead, integers have no
 /// size, and descriptions have no line breaks of the source. `is_sent`: only requests have defaults.
 fn tidy(schema: &mut Value, is_sent: bool) {
@@ -174,8 +186,13 @@ fn tidy(schema: &mut Value, is_sent: bool) {
                 match (name.as_str(), member) {
                     ("properties", Value::Object(properties)) => {
                         for (name, property) in properties {
+                            if property == &Value::Bool(true) {
+                                *property = json!({});
+                            }
                             tidy(property, is_sent);
-                            if !required.contains(name) {
+                            let marks = property.as_object_mut();
+                            let is_null = marks.is_some_and(|one| one.remove(NULL).is_some());
+                            if !required.contains(name) && !is_null {
                                 not_null(property);
                             }
                         }
@@ -202,6 +219,9 @@ fn not_null(schema: &mut Value) {
     let Some(members) = schema.as_object_mut() else {
         return;
     };
+    if let Some(Value::Array(words)) = members.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
     if members.get("default").is_some_and(Value::is_null) {
         members.remove("default");
     }

@@ -6,20 +6,24 @@
 
 mod client;
 mod endpoint;
-mod instance;
 mod instant;
 mod problem;
 mod words;
 
+pub mod audit;
 pub mod counts;
 pub mod dead_letters;
 pub mod document;
+pub mod history;
+pub mod instance;
 pub mod overview;
 pub mod schedules;
+pub mod system;
+pub mod views;
 
 pub use client::{Answer, Call, Client, Page, Reply, Request};
 pub use endpoint::{Endpoint, Method, Nothing, Reason, Takes};
-pub use instance::Status;
+pub use instance::{Condition, Instance, Status};
 pub use instant::Instant;
 pub use problem::{Members, Problem};
 

@@ -42,6 +42,7 @@ pub struct Overview {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct StatusCount {
+    #[schemars(with = "String")]
     pub status: Status,
     pub count: u64,
     /// Always false: all are counted.

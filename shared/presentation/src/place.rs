@@ -1,51 +1,45 @@
 //! Describes a scope's current position, with the names from its definition.
 
-use serde_json::{Value, json};
+use swirl_api::instance::{AwaitedEvent, Place, Timer};
 use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Work};
 use swirl_model::workflow::Workflow;
 
 /// A scope's state, its activity there, the events that it waits for, and its timers.
-pub fn place(workflow: &Workflow, scope: &Scope) -> Value {
-    let mut place = json!({"scope": scope.id.as_str()});
+pub fn place(workflow: &Workflow, scope: &Scope) -> Place {
+    let mut place = Place {
+        scope: scope.id.to_string(),
+        ..Place::default()
+    };
     match &scope.cursor {
-        Cursor::Fresh => place["doing"] = json!("starting"),
-        Cursor::Idle => place["doing"] = json!("kept active"),
-        Cursor::Ended => place["doing"] = json!("ended"),
+        Cursor::Fresh => "starting".clone_into(&mut place.doing),
+        Cursor::Idle => "kept active".clone_into(&mut place.doing),
+        Cursor::Ended => "ended".clone_into(&mut place.doing),
         Cursor::At(position) => at(workflow, position, &mut place),
     }
     if let Some(error) = &scope.fault {
-        place["doing"] = json!("failed");
-        place["error"] = Value::from(&error.to_data());
+        "failed".clone_into(&mut place.doing);
+        place.error = Some(error.into());
     }
-    let mut waits = scope.waits().peekable();
-    if waits.peek().is_some() {
-        let slots = waits.flat_map(|wait| &wait.slots);
-        let filters = slots.flat_map(|slot| &slot.filters);
-        let events: Vec<Value> = filters
-            .map(|filter| {
-                let def = workflow.events.get(filter.def.0 as usize);
-                let pairs = filter.correlation.iter().chain(&filter.attributes);
-                let correlation: serde_json::Map<String, Value> = pairs
-                    .map(|(name, value)| (name.to_string(), json!(value)))
-                    .collect();
-                json!({
-                    "name": def.map(|def| &*def.name),
-                    "source": filter.source,
-                    "type": filter.kind,
-                    "correlation": correlation,
-                })
-            })
-            .collect();
-        place["waitsFor"] = json!(events);
-    }
-    if !scope.timers.is_empty() {
-        let timers: Vec<Value> = scope
-            .timers
-            .iter()
-            .map(|timer| json!({"kind": timer.kind, "due": format!("{:.3}", timer.due)}))
-            .collect();
-        place["timers"] = json!(timers);
-    }
+    let slots = scope.waits().flat_map(|wait| &wait.slots);
+    let filters = slots.flat_map(|slot| &slot.filters);
+    let events = filters.map(|filter| {
+        let def = workflow.events.get(filter.def.0 as usize);
+        let pairs = filter.correlation.iter().chain(&filter.attributes);
+        AwaitedEvent {
+            name: def.map(|def| def.name.to_string()),
+            source: filter.source.as_ref().map(ToString::to_string),
+            kind: filter.kind.as_ref().map(ToString::to_string),
+            correlation: pairs
+                .map(|(name, value)| (name.to_string(), value.clone().into()))
+                .collect(),
+        }
+    });
+    place.waits_for = events.collect();
+    let timers = scope.timers.iter().map(|timer| Timer {
+        kind: timer.kind.as_str().to_owned(),
+        due: timer.due.into(),
+    });
+    place.timers = timers.collect();
     place
 }
 
@@ -71,17 +65,13 @@ pub fn is_waiting(scope: &Scope) -> bool {
     }
 }
 
-fn at(workflow: &Workflow, position: &Position, place: &mut Value) {
+fn at(workflow: &Workflow, position: &Position, place: &mut Place) {
     let state = position
         .state
         .and_then(|id| workflow.states.get(id.0 as usize));
-    if let Some(state) = state {
-        place["state"] = json!(&*state.name);
-    }
-    if position.purpose == Purpose::Compensation {
-        place["compensating"] = json!(true);
-    }
-    place["doing"] = json!(match &position.work {
+    place.state = state.map(|state| state.name.to_string());
+    place.compensating = position.purpose == Purpose::Compensation;
+    place.doing = match &position.work {
         Work::Begin => "beginning",
         Work::Finish { .. } => "ending",
         Work::List(run) => {
@@ -89,27 +79,24 @@ fn at(workflow: &Workflow, position: &Position, place: &mut Value) {
             doing(&run.step)
         }
         Work::Fork(run) => {
-            place["branches"] = json!(run.total);
+            place.branches = Some(run.total);
             "waiting for branches"
         }
         Work::Sleep => "sleeping",
         Work::Events => "waiting for events",
         Work::Retry => "waiting to retry",
         Work::Continue { .. } => "continuing as another instance",
-    });
+    }
+    .to_owned();
 }
 
-fn list(workflow: &Workflow, run: &ListRun, place: &mut Value) {
+fn list(workflow: &Workflow, run: &ListRun, place: &mut Place) {
     let list = workflow.lists.get(run.list.0 as usize);
     let action = list
         .and_then(|list| list.actions.get(usize::from(run.index)))
         .and_then(|id| workflow.actions.get(id.0 as usize));
-    if let Some(action) = action {
-        place["action"] = json!(workflow.action_name(action));
-    }
-    if run.attempt > 0 {
-        place["attempt"] = json!(run.attempt);
-    }
+    place.action = action.and_then(|action| workflow.action_name(action));
+    place.attempt = Some(run.attempt).filter(|attempt| *attempt > 0);
 }
 
 fn doing(step: &ActionStep) -> &'static str {

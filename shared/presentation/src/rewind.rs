@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
+use swirl_api::instance::{AwaitedEvent, Place};
 use swirl_model::WorkflowError;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
@@ -66,16 +67,13 @@ impl<'w> Rewound<'w> {
         rewound
     }
 
-    /// The scopes that had not ended, in the form of [`place`](crate::place::place).
-    pub fn places(&self) -> Vec<Value> {
+    /// The scopes that had not ended.
+    pub fn places(&self) -> Vec<Place> {
         let scopes = self.scopes.iter();
         scopes
-            .map(|(id, seen)| {
-                let mut place = seen.place(self.workflow, id);
-                if let Some(name) = self.names.of(id) {
-                    place["name"] = json!(name);
-                }
-                place
+            .map(|(id, seen)| Place {
+                name: self.names.of(id),
+                ..seen.place(self.workflow, id)
             })
             .collect()
     }
@@ -303,46 +301,34 @@ impl Seen<'_> {
         self.error = Some(error.clone());
     }
 
-    fn place(&self, workflow: &Workflow, id: &ScopeId) -> Value {
-        let mut place = json!({"scope": id.as_str(), "doing": self.doing});
-        if let Some(name) = &self.name {
-            place["state"] = json!(&**name);
+    fn place(&self, workflow: &Workflow, id: &ScopeId) -> Place {
+        let state = self.state.filter(|_| self.doing == "waiting for events");
+        let events = state.map(|state| awaited(workflow, &state.kind, &self.consumed));
+        Place {
+            scope: id.to_string(),
+            doing: self.doing.to_owned(),
+            state: self.name.as_ref().map(ToString::to_string),
+            compensating: self.compensating,
+            action: self.action.clone(),
+            attempt: self.action.as_ref().map(|_| self.attempt),
+            branches: Some(self.branches).filter(|branches| *branches > 0),
+            error: self.error.as_ref().map(Into::into),
+            waits_for: events.into_iter().flatten().map(shown).collect(),
+            ..Place::default()
         }
-        if self.compensating {
-            place["compensating"] = json!(true);
-        }
-        if let Some(action) = &self.action {
-            place["action"] = json!(action);
-            place["attempt"] = json!(self.attempt);
-        }
-        if self.branches > 0 {
-            place["branches"] = json!(self.branches);
-        }
-        if let Some(error) = &self.error {
-            place["error"] = Value::from(&error.to_data());
-        }
-        if self.doing == "waiting for events"
-            && let Some(state) = self.state
-        {
-            let events = awaited(workflow, &state.kind, &self.consumed);
-            place["waitsFor"] = events.into_iter().map(shown).collect();
-        }
-        place
     }
 }
 
-/// An event in the form of [`place`](crate::place::place). The values of its correlation attributes aren't known.
-fn shown(def: &EventDef) -> Value {
+/// The values of its correlation attributes aren't known.
+fn shown(def: &EventDef) -> AwaitedEvent {
     let attributes = def.correlation.iter();
-    let attributes: Map<String, Value> = attributes
-        .map(|one| (one.attribute.to_string(), Value::Null))
-        .collect();
-    json!({
-        "name": &*def.name,
-        "source": def.source,
-        "type": def.kind,
-        "correlation": attributes,
-    })
+    let attributes = attributes.map(|one| (one.attribute.to_string(), Value::Null));
+    AwaitedEvent {
+        name: Some(def.name.to_string()),
+        source: def.source.as_ref().map(ToString::to_string),
+        kind: def.kind.as_ref().map(ToString::to_string),
+        correlation: attributes.collect(),
+    }
 }
 
 /// The events that a state still waits for after these have arrived.

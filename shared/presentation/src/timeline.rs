@@ -2,26 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use swirl_api::history::{Happened, HistoryEntry};
 use swirl_model::WorkflowError;
-use swirl_model::event::{Event, HistoryEntry};
+use swirl_model::event::Event;
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::{Purpose, TimerKind};
-use swirl_model::time::Timestamp;
-
-/// An entry in the form of the API: as stored, but with readable instants.
-pub fn entry(entry: &HistoryEntry) -> Value {
-    let mut value = serde_json::to_value(entry).unwrap_or_default();
-    value["at"] = json!(format!("{:.3}", entry.at));
-    for pointer in ["/timer/due", "/data_until"] {
-        if let Some(instant) = value.pointer_mut(pointer)
-            && let Some(ms) = instant.as_i64()
-        {
-            *instant = json!(format!("{:.3}", Timestamp(ms)));
-        }
-    }
-    value
-}
 
 /// The kind of a line, for colouring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,20 +44,30 @@ pub struct Told(Option<(String, String)>);
 
 impl Told {
     /// As [`describe`], without an error that the lines before have shown.
-    pub fn describe(&mut self, entry: &Value) -> Line {
+    pub fn describe(&mut self, entry: &HistoryEntry) -> Line {
         let mut line = describe(entry);
-        let error = &entry["error"];
-        if error.is_null() {
+        let Some(
+            event @ (Event::ActionFailed { error, .. }
+            | Event::ErrorHandled { error, .. }
+            | Event::StartRefused { error, .. }
+            | Event::BranchFailed { error }
+            | Event::Ended {
+                error: Some(error), ..
+            }),
+        ) = entry.event.event()
+        else {
             return line;
-        }
-        let found = Some((shown(&error["name"]), shown(&error["message"])));
-        match entry["event"].as_str() {
-            Some("branch_failed") if self.0 == found => {
+        };
+        let found = Some((error.name.clone(), error.message.clone()));
+        match event {
+            Event::BranchFailed { .. } if self.0 == found => {
                 line.tone = Tone::Dim;
                 "  failed".clone_into(&mut line.text);
                 line.repeats = true;
             }
-            Some("ended") if self.0 == found => line.text = shown(&entry["status"]),
+            Event::Ended { status, .. } if self.0 == found => {
+                Status::from(*status).as_str().clone_into(&mut line.text);
+            }
             _ => self.0 = found,
         }
         line
@@ -99,12 +95,11 @@ impl Timeline {
         }
     }
 
-    /// Formats the next entries, which have the form of the API. A malformed entry is shown as far as possible.
-    pub fn lines(&mut self, entries: &[Value]) -> String {
+    /// Formats the next entries.
+    pub fn lines(&mut self, entries: &[HistoryEntry]) -> String {
         let mut text = String::new();
         for entry in entries {
-            let at = entry["at"].as_str().unwrap_or_default();
-            let at = Timestamp::parse(at).map_or(0, |at| at.0);
+            let at = entry.at.0.0;
             let begun = *self.begun.get_or_insert(at);
             let line = self.told.describe(entry);
             if line.repeats {
@@ -123,9 +118,8 @@ impl Timeline {
                 line.text
             ));
             if self.data {
-                let recorded = entry["data"].as_object().into_iter().flatten();
-                for (name, value) in recorded {
-                    let value = shown(&Value::String(value.to_string()));
+                for (name, value) in entry.data.iter().flatten() {
+                    let value = clean(&value.to_string());
                     text.push_str(&format!("{:>13}{name}: {value}\n", ""));
                 }
             }
@@ -134,17 +128,17 @@ impl Timeline {
     }
 }
 
-/// Describes an entry that has the form of the API. For an entry that only newer servers know, only its name is shown.
-pub fn describe(entry: &Value) -> Line {
-    let scope = shown(&entry["scope"]);
-    let (tone, text) = match read(entry) {
-        Some(event) => describe_event(&event, &entry["data"], !matches!(&*scope, "r" | "")),
-        None => (Tone::Dim, shown(&entry["event"])),
+/// Describes an entry. Of one that only newer servers know, only its name is shown.
+pub fn describe(entry: &HistoryEntry) -> Line {
+    let is_root = matches!(&*entry.scope, "r" | "");
+    let (tone, text) = match &entry.event {
+        Happened::Event(event) => describe_event(event, entry.data.as_ref(), !is_root),
+        unknown => (Tone::Dim, clean(&unknown.kind())),
     };
-    let place = match (entry["place"].as_str(), &*scope) {
+    let place = match (&entry.place, is_root) {
         (Some(place), _) => clean(place),
-        (None, "r") => String::new(),
-        (None, _) => scope,
+        (None, true) => String::new(),
+        (None, false) => clean(&entry.scope),
     };
     Line {
         tone,
@@ -154,30 +148,12 @@ pub fn describe(entry: &Value) -> Line {
     }
 }
 
-/// The reverse of [`entry`], without recorded data.
-fn read(entry: &Value) -> Option<Event> {
-    let members = entry.as_object()?.iter();
-    let members = members.filter(|(name, _)| {
-        !matches!(
-            name.as_str(),
-            "at" | "scope" | "place" | "data" | "data_until"
-        )
-    });
-    let mut event: Map<String, Value> = members
-        .map(|(name, value)| (name.clone(), value.clone()))
-        .collect();
-    if let Some(due) = event
-        .get_mut("timer")
-        .and_then(|timer| timer.get_mut("due"))
-        && let Some(instant) = due.as_str().and_then(|text| Timestamp::parse(text).ok())
-    {
-        *due = json!(instant.0);
-    }
-    serde_json::from_value(Value::Object(event)).ok()
-}
-
 /// `is_branch`: its lines may be far from those of the state that they belong to.
-fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String) {
+fn describe_event(
+    event: &Event,
+    data: Option<&Map<String, Value>>,
+    is_branch: bool,
+) -> (Tone, String) {
     let within = |state: &Option<Arc<str>>| match state {
         Some(state) if is_branch => format!(" in {}", clean(state)),
         _ => String::new(),
@@ -290,7 +266,7 @@ fn describe_event(event: &Event, data: &Value, is_branch: bool) -> (Tone, String
             batch,
             with,
         } => {
-            let given = |name: &str| data.get(name).map(Value::to_string);
+            let given = |name: &str| data?.get(name).map(Value::to_string);
             let mut text = format!("operator: {}", clean(action));
             let with = with.as_ref().map(|parent| parent.as_str().to_owned());
             for (before, value) in [
@@ -403,10 +379,16 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// An error from the API: its name, its code if that adds information, and its message.
+/// As [`told`], of JSON.
 pub fn error(error: &Value) -> String {
     let part = |name: &str| shown(&error[name]);
     error_text(&part("name"), &part("code"), &part("message"))
+}
+
+/// An error from the API: its name, its code if that adds information, and its message.
+pub fn told(error: &swirl_api::instance::Error) -> String {
+    let code = error.code.as_deref().unwrap_or_default();
+    error_text(&clean(&error.name), &clean(code), &clean(&error.message))
 }
 
 fn error_text(name: &str, code: &str, message: &str) -> String {
@@ -419,27 +401,7 @@ fn error_text(name: &str, code: &str, message: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use swirl_model::ids::ScopeId;
-    use swirl_model::scope::Timer;
-
-    #[test]
-    fn instants_are_written_out() {
-        let timer = Timer {
-            seq: 1,
-            kind: TimerKind::Sleep,
-            due: Timestamp(1000),
-        };
-        let value = entry(&HistoryEntry {
-            data: None,
-            at: Timestamp(2000),
-            scope: ScopeId::root(),
-            event: Event::TimedOut { timer },
-            data_until: None,
-        });
-        assert_eq!(value["at"], "1970-01-01T00:00:02.000Z");
-        assert_eq!(value["timer"]["due"], "1970-01-01T00:00:01.000Z");
-        assert_eq!(value["event"], "timed_out");
-    }
+    use serde_json::json;
 
     #[test]
     fn a_timeline() {
@@ -472,6 +434,7 @@ mod tests {
             json!({"at": "2024-01-31T09:01:03Z", "scope": "r", "event": "ended", "status": "faulted",
                 "error": {"name": "DataError", "message": "another"}}),
         ];
+        let entries = entries.map(|entry| serde_json::from_value(entry).unwrap());
         let timeline = |colour| Timeline::new(colour, true).lines(&entries);
         insta::assert_snapshot!(timeline(false), @r#"
              0.000s  started

@@ -8,19 +8,40 @@ use super::Tree;
 use crate::finding::Finding;
 
 /// The files that are done. The list only grows.
-const DONE: [&str; 12] = [
+const DONE: [&str; 33] = [
+    "cli/src/client/instance_id.rs",
+    "cli/src/commands/audit.rs",
     "cli/src/commands/dead_letters.rs",
+    "cli/src/commands/get.rs",
+    "cli/src/commands/history.rs",
+    "cli/src/commands/list.rs",
     "cli/src/commands/schedule.rs",
+    "console/src/hints.rs",
+    "console/src/pages/audit.rs",
+    "console/src/pages/lateness.rs",
     "console/src/pages/letters.rs",
+    "console/src/pages/overview.rs",
     "console/src/pages/schedules.rs",
+    "console/src/pages/views.rs",
     "console/src/shell.rs",
+    "console/src/timeline.rs",
+    "coordinator/src/api/audit.rs",
     "coordinator/src/api/counts.rs",
     "coordinator/src/api/dead_letters.rs",
     "coordinator/src/api/gate.rs",
+    "coordinator/src/api/instance_view.rs",
+    "coordinator/src/api/instances.rs",
+    "coordinator/src/api/listing.rs",
+    "coordinator/src/api/overview.rs",
     "coordinator/src/api/paging.rs",
     "coordinator/src/api/problem.rs",
+    "coordinator/src/api/rewind.rs",
     "coordinator/src/api/schedules.rs",
     "coordinator/src/api/serve.rs",
+    "coordinator/src/api/system.rs",
+    "coordinator/src/api/views.rs",
+    "shared/presentation/src/place.rs",
+    "shared/presentation/src/rewind.rs",
 ];
 
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {

@@ -35,3 +35,22 @@ pub enum TimerKind {
     /// The timeout of a task, or of an attempt of its list.
     Task,
 }
+
+impl TimerKind {
+    /// As it is serialized.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TimerKind::Workflow => "workflow",
+            TimerKind::State => "state",
+            TimerKind::Branch => "branch",
+            TimerKind::Action => "action",
+            TimerKind::Event => "event",
+            TimerKind::ConsumeEvent => "consume_event",
+            TimerKind::Sleep => "sleep",
+            TimerKind::RetryDelay => "retry_delay",
+            TimerKind::Entry => "entry",
+            TimerKind::Pause => "pause",
+            TimerKind::Task => "task",
+        }
+    }
+}

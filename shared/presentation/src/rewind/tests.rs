@@ -1,3 +1,4 @@
+use serde_json::json;
 use swirl_model::WorkflowError;
 use swirl_model::workflow::StateId;
 use swirl_spec::resource::MapResources;
@@ -139,15 +140,14 @@ fn told(workflow: &Workflow, count: usize) -> Vec<String> {
     let rewound = Rewound::new(workflow, &history()[..count]);
     let places = rewound.places();
     let told = places.iter().map(|place| {
-        let part = |name: &str| place[name].as_str().unwrap_or("-").to_owned();
-        let events: Vec<&str> = place["waitsFor"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .filter_map(|event| event["name"].as_str())
-            .collect();
-        let (scope, state, doing) = (part("scope"), part("state"), part("doing"));
-        format!("{scope} {state} {} {doing} {events:?}", part("action"))
+        let events = place.waits_for.iter();
+        let events: Vec<&str> = events.filter_map(|event| event.name.as_deref()).collect();
+        let part = |part: &Option<String>| part.clone().unwrap_or("-".to_owned());
+        let (state, action) = (part(&place.state), part(&place.action));
+        format!(
+            "{} {state} {action} {} {events:?}",
+            place.scope, place.doing
+        )
     });
     told.collect()
 }
@@ -229,7 +229,7 @@ fn an_awaited_event_lists_its_correlation_attributes() {
     let rewound = Rewound::new(&workflow, &history()[..2]);
     let places = rewound.places();
     assert_eq!(
-        places[0]["waitsFor"][0],
+        serde_json::to_value(&places[0].waits_for[0]).unwrap(),
         json!({"name": "paid", "source": "/bank", "type": "org.example.paid", "correlation": {"order": null}})
     );
 }

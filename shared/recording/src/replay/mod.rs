@@ -13,7 +13,7 @@ mod tests;
 
 use std::path::Path;
 
-use serde_json::Value;
+use swirl_api::history::HistoryEntry;
 use swirl_coverage::lines_of_states;
 use swirl_documents::source::{self, Limits};
 use swirl_model::Data;
@@ -87,7 +87,7 @@ pub struct Line {
     /// Virtual milliseconds since the start.
     pub at_ms: i64,
     /// The entry as the API shows it.
-    pub entry: Value,
+    pub entry: HistoryEntry,
 }
 
 impl Replayed {
@@ -264,7 +264,7 @@ fn departure(found: &Found<'_>, changed: &[Changed]) -> Departure {
     let line =
         |entry: &swirl_model::event::HistoryEntry, zero: swirl_model::time::Timestamp| Line {
             at_ms: entry.at.0 - zero.0,
-            entry: swirl_presentation::timeline::entry(entry),
+            entry: entry.into(),
         };
     let (zero, new_zero) = (pair.recorded.started_at, pair.new.started_at);
     Departure {

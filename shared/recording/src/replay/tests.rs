@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use swirl_presentation::timeline;
+use swirl_api::history::HistoryEntry;
 use swirl_scenario::ObservedInstance;
 
 use super::*;
@@ -91,7 +91,7 @@ workflows:
                 true => json!({"sum": 7, "paid": {"sum": 7}}),
                 false => json!({"sum": 7}),
             }, "output": one.output, "parent": one.subflow.then_some("0123")}),
-        history: json!({"entries": one.history.iter().map(timeline::entry).collect::<Vec<_>>()}),
+        history: json!({"entries": one.history.iter().map(HistoryEntry::from).collect::<Vec<_>>()}),
     };
     let definition = |id: &str, document: &str| ExportedDefinition {
         id: id.to_owned(),
