@@ -168,7 +168,6 @@ fn scenarios_pass_on_a_cluster() {
 
 #[test]
 fn scenarios_of_tasks_pass_on_a_cluster() {
-    // Those without exact times: a cluster has a clock for each process.
-    let folders = ["flow", "for", "switch"];
-    scenarios_pass("1.0", &folders, 10);
+    let folders = ["data", "for", "fork", "listen", "try"];
+    scenarios_pass("1.0", &folders, 90);
 }

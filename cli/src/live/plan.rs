@@ -30,11 +30,17 @@ fn failed(error: impl std::fmt::Display) -> RunError {
 impl Actor<'_> {
     pub async fn carry_out(&self, mut plan: Vec<(Timestamp, Act)>) -> Result<(), RunError> {
         plan.sort_by_key(|(at, _)| *at);
-        let begun = Instant::now();
+        let mut begun = Instant::now();
         for (at, act) in plan {
             let offset_ms = u64::try_from(at.0 - self.zero.0).unwrap_or(0);
-            sleep_until(begun + Duration::from_millis(offset_ms)).await;
+            let planned = begun + Duration::from_millis(offset_ms);
+            sleep_until(planned).await;
+            let starts = matches!(act, Act::Start(_));
             self.act(act).await?;
+            if starts {
+                // What is planned for a time after the start comes so long after it.
+                begun += planned.elapsed();
+            }
         }
         Ok(())
     }

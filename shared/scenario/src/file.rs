@@ -45,6 +45,21 @@ pub struct Scenario {
     pub expect: Expect,
 }
 
+impl Scenario {
+    /// The same scenario, with all that it plans this much later.
+    pub fn later(&self, ms: i64) -> Scenario {
+        let mut later = self.clone();
+        let starts = later.start.iter_mut().map(|start| &mut start.at);
+        let events = later.events.iter_mut().map(|(at, _)| at);
+        let control = later.control.iter_mut().map(|control| &mut control.at);
+        let ends = [&mut later.clock, &mut later.until];
+        for at in starts.chain(events).chain(control).chain(ends) {
+            at.0 = at.0.saturating_add(ms);
+        }
+        later
+    }
+}
+
 /// The source of a definition.
 #[derive(Debug, Clone)]
 pub enum WorkflowSource {

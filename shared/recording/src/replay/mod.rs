@@ -67,9 +67,10 @@ pub struct Departure {
     pub is_first: bool,
     /// The scope, by its name in the recorded history if it is there.
     pub scope: String,
-    /// The state, if one was entered by then.
+    /// The state or task, if one was entered by then.
     pub state: Option<String>,
-    /// The line of this state in the changed definition, with its file.
+    pub is_of_tasks: bool,
+    /// The line of this state or task in the changed definition, with its file.
     pub place: Option<(String, usize)>,
     /// Lines before it, which are the same.
     pub before: Vec<Line>,
@@ -253,12 +254,18 @@ fn end_of(pair: &Pair<'_>, found: &mut Vec<Difference>) {
 
 fn departure(found: &Found<'_>, changed: &[Changed]) -> Departure {
     let pair = found.pair;
-    let place = found.state.and_then(|state| {
-        let mut all = changed.iter();
-        let one = all.find(|one| one.workflow.id == pair.new.workflow)?;
-        let root = source::parse(one.text.as_bytes(), &Limits::default()).ok();
-        let lines = lines_of_states(root.as_ref());
-        let (_, line) = lines.into_iter().find(|(name, _)| name == state)?;
+    let mut all = changed.iter();
+    let changed = all.find(|one| one.workflow.id == pair.new.workflow);
+    let place = changed.zip(found.state).and_then(|(one, state)| {
+        let root = source::parse(one.text.as_bytes(), &Limits::default()).ok()?;
+        let line = if one.workflow.tasks.is_some() {
+            let mut tasks = one.workflow.states.iter();
+            let task = tasks.find(|task| &*task.name == state)?;
+            root.at(&task.pointer)?.line()
+        } else {
+            let lines = lines_of_states(Some(&root));
+            lines.into_iter().find(|(name, _)| name == state)?.1
+        };
         Some((one.path.clone(), line))
     });
     let line =
@@ -272,6 +279,7 @@ fn departure(found: &Found<'_>, changed: &[Changed]) -> Departure {
         is_first: found.is_first,
         scope: found.scope.to_owned(),
         state: found.state.map(str::to_owned),
+        is_of_tasks: changed.is_some_and(|one| one.workflow.tasks.is_some()),
         place,
         before: found.before.iter().map(|entry| line(entry, zero)).collect(),
         expected: found.expected.map(|entry| line(entry, zero)),

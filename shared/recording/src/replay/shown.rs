@@ -73,9 +73,10 @@ impl Departure {
             place.push(format!("in '{}', which it started", self.workflow));
         }
         if let Some(state) = &self.state {
+            let word = if self.is_of_tasks { "task" } else { "state" };
             place.push(match &self.place {
-                Some((file, line)) => format!("in state '{state}' ({file}:{line})"),
-                None => format!("in state '{state}'"),
+                Some((file, line)) => format!("in {word} '{state}' ({file}:{line})"),
+                None => format!("in {word} '{state}'"),
             });
         }
         let mut text = match place.is_empty() {

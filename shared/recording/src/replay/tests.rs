@@ -71,6 +71,10 @@ workflows:
         indented(PAY),
         indented(SHIP)
     );
+    export_of(&text, &[("pay", PAY), ("ship", SHIP)])
+}
+
+fn export_of(text: &str, definitions: &[(&str, &str)]) -> Export {
     let scenario = Scenario::parse(text.as_bytes(), Path::new("x.scenario.yaml")).unwrap();
     let answers = Arc::new(swirl_scenario::answer::Answers::new(&scenario.functions));
     let caller = swirl_scenario::mock::mock(answers, None, BTreeMap::new(), Default::default());
@@ -93,21 +97,26 @@ workflows:
             }, "output": one.output, "parent": one.subflow.then_some("0123")}),
         history: json!({"entries": one.history.iter().map(HistoryEntry::from).collect::<Vec<_>>()}),
     };
-    let definition = |id: &str, document: &str| ExportedDefinition {
-        id: id.to_owned(),
+    let definitions = definitions.iter();
+    let definitions = definitions.map(|(id, document)| ExportedDefinition {
+        id: (*id).to_owned(),
         version: "1.0.0".to_owned(),
-        document: document.to_owned(),
+        document: (*document).to_owned(),
         resources: BTreeMap::new(),
-    };
+    });
     Export {
         instances: observed.instances.iter().map(instance).collect(),
-        definitions: vec![definition("pay", PAY), definition("ship", SHIP)],
+        definitions: definitions.collect(),
         ..Export::new()
     }
 }
 
-/// Replays the export, with another text of one of its definitions in a file.
 fn replayed(text: &str) -> Replayed {
+    replayed_of(&exported(), text)
+}
+
+/// Replays an export, with another text of one of its definitions in a file.
+fn replayed_of(export: &Export, text: &str) -> Replayed {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("w.sw.yaml");
     std::fs::write(&file, text).unwrap();
@@ -119,7 +128,7 @@ fn replayed(text: &str) -> Replayed {
         text: text.to_owned(),
         workflow: reading.workflow.unwrap(),
     };
-    let mut replayed = replay(&exported(), &[changed]).unwrap();
+    let mut replayed = replay(export, &[changed]).unwrap();
     for first in [&mut replayed.first, &mut replayed.shifted]
         .into_iter()
         .flatten()
@@ -132,9 +141,12 @@ fn replayed(text: &str) -> Replayed {
     replayed
 }
 
-/// The text without the line that names the instance.
 fn departure_of(text: &str) -> String {
-    let replayed = replayed(text);
+    shown_departure(&replayed(text))
+}
+
+/// The text without the line that names the instance.
+fn shown_departure(replayed: &Replayed) -> String {
     assert!(!replayed.is_same());
     let text = replayed.text();
     let (first, rest) = text.split_once('\n').unwrap();
@@ -173,6 +185,27 @@ fn another_condition() {
       expected      0.861s  state Wait
       got           0.861s  state Both
     "#);
+}
+
+#[test]
+fn tasks_have_their_lines() {
+    let document = "document: {dsl: 1.0.3, namespace: test, name: pay, version: 1.0.0}
+do:
+  - decide:
+      switch:
+        - much: {when: .sum > 5, then: wait}
+        - little: {then: both}
+  - wait: {wait: PT5S}
+  - both: {set: {sum: '${ .sum }'}}
+";
+    let text = format!(
+        "input: {{sum: 7}}\nexpect: {{status: completed}}\nworkflows:\n  -\n{}",
+        indented(document)
+    );
+    let export = export_of(&text, &[("pay", document)]);
+    assert!(replayed_of(&export, document).is_same());
+    let changed = replayed_of(&export, &document.replace("> 5", "> 50"));
+    insta::assert_snapshot!(shown_departure(&changed), @"");
 }
 
 #[test]
