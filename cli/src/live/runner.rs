@@ -33,6 +33,10 @@ const OTHER_TIME_MS: i64 = (((400 * 24) + 5) * 60 + 7) * 60_000 + 11_013;
 /// Expectations must still hold after this time.
 const SETTLE: Duration = Duration::from_millis(200);
 const LOOK: Duration = Duration::from_millis(20);
+/// Nothing changes any more this long after all instances have ended.
+const ENDED: Duration = Duration::from_secs(10);
+/// How far the clocks of two processes may be apart.
+const CLOCKS_MS: i64 = 250;
 
 pub struct ClusterRunner {
     settings: Settings,
@@ -246,7 +250,11 @@ async fn until_well(
         .all(|one| one.elapsed_ms.is_some());
     let least = Duration::from_millis(if quiet { virtual_ms } else { 0 });
     let begun = Instant::now();
-    let until = begun + Duration::from_millis(virtual_ms) + patience;
+    let mut until = begun + Duration::from_millis(virtual_ms) + patience;
+    let all_ended = |seen: &Observed| {
+        let mut all = seen.instances.iter();
+        seen.instances.len() == imagined.instances.len() && all.all(|one| one.elapsed_ms.is_some())
+    };
     loop {
         let mut seen = look().await?;
         as_imagined(&mut seen, imagined);
@@ -259,6 +267,9 @@ async fn until_well(
             if scenario.expect.check(&again).is_empty() {
                 return Ok(again);
             }
+        }
+        if all_ended(&seen) {
+            until = until.min(Instant::now() + ENDED);
         }
         if Instant::now() >= until {
             return Ok(seen);
@@ -275,7 +286,9 @@ fn as_imagined(seen: &mut Observed, imagined: &Observed) {
     seen.idle.clone_from(&imagined.idle);
     for (seen, imagined) in seen.instances.iter_mut().zip(&imagined.instances) {
         // No timer fires early.
-        if seen.elapsed_ms >= imagined.elapsed_ms && imagined.elapsed_ms.is_some() {
+        if let (Some(took), Some(least)) = (seen.elapsed_ms, imagined.elapsed_ms)
+            && took + CLOCKS_MS >= least
+        {
             seen.elapsed_ms = imagined.elapsed_ms;
         }
         let is_forked = |entry: &HistoryEntry| matches!(entry.event, Event::Forked { .. });

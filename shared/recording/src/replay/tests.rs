@@ -151,7 +151,7 @@ fn shown_departure(replayed: &Replayed) -> String {
     let text = replayed.text();
     let (first, rest) = text.split_once('\n').unwrap();
     assert!(
-        first.starts_with("different: ") && first.ends_with(" of pay:1.0.0 takes a different path")
+        first.starts_with("different: ") && first.ends_with("pay:1.0.0 takes a different path")
     );
     rest.to_owned()
 }
@@ -202,10 +202,17 @@ do:
         "input: {{sum: 7}}\nexpect: {{status: completed}}\nworkflows:\n  -\n{}",
         indented(document)
     );
-    let export = export_of(&text, &[("pay", document)]);
+    let export = export_of(&text, &[("test.pay", document)]);
     assert!(replayed_of(&export, document).is_same());
     let changed = replayed_of(&export, &document.replace("> 5", "> 50"));
-    insta::assert_snapshot!(shown_departure(&changed), @"");
+    insta::assert_snapshot!(shown_departure(&changed), @r#"
+    in task 'decide' (w.sw.yaml:4):
+                    0.000s  started
+                    0.000s  state decide
+                    0.000s  left decide
+      expected      0.000s  state wait
+      got           0.000s  state both
+    "#);
 }
 
 #[test]
