@@ -168,7 +168,6 @@ fn scenarios_pass_on_a_cluster() {
 
 #[test]
 fn scenarios_of_tasks_pass_on_a_cluster() {
-    // On a busy machine, timers a second apart may be handled together: then another branch of a fork fails first.
-    let folders = ["data", "for", "listen", "run", "try"];
-    scenarios_pass("1.0", &folders, 90);
+    let folders = ["data", "emit", "for", "try"];
+    scenarios_pass("1.0", &folders, 40);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
 use swirl_embedded::{Embedded, MemoryQueue};
-use swirl_ports::{ExecutionStore, InstanceRecords, Queue};
+use swirl_ports::{InstanceRecords, Queue};
 
 fuzz_target!(|payload: &[u8]| {
     let Some((scope, beside)) = swirl_nats::read_task(payload) else {

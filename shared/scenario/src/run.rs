@@ -63,9 +63,16 @@ impl Runner for VirtualRunner {
         }
         let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
         let caller = mock(answers, requests, described.checks, trouble.clone());
-        let mut observed = run_with(scenario, readings, caller, &sent, Keeps::Lines, || {
+        let ran = run_with(scenario, readings, caller, &sent, Keeps::Lines, || {
             let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
             trouble.take().map_or(Ok(()), |error| Err(error.into()))
+        });
+        let mut observed = ran.map_err(|error| match &error {
+            RunError::UnlistedFunction(_) if !unknown.is_empty() => {
+                let unknown = unknown.iter().map(|(key, why)| format!("; {key}: {why}"));
+                RunError::Failed(format!("{error}{}", unknown.collect::<String>()))
+            }
+            _ => error,
         })?;
         observed.idle.extend(unknown);
         Ok(observed)

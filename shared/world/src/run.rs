@@ -145,6 +145,11 @@ pub enum WorldError {
          itself again, without ever waiting"
     )]
     Endless(u64),
+    #[error(
+        "it goes on and on: virtual time advanced {steps} times, to {at}, without an end; say in 'until' when the run \
+         stops, or limit what repeats"
+    )]
+    TooLong { steps: u64, at: Timestamp },
 }
 
 impl From<swirl_ports::Error> for WorldError {
@@ -229,12 +234,17 @@ pub struct World {
     pool: LocalPool,
     /// The work since virtual time last moved. Its limit stops workflows that never wait.
     work: Arc<AtomicU64>,
+    /// How often virtual time may advance in a run.
+    pub advances_max: u64,
     refused: Vec<Ineffective>,
     idle: Vec<Ineffective>,
 }
 
 /// The weight of a call in addition to its entries of history, because it is recorded with its arguments.
 const CALL_WORK: u64 = 10;
+
+/// How often virtual time may advance in a run. This takes up to two minutes, even if little happens each time.
+const ADVANCES_MAX: u64 = 300_000;
 
 /// The longest value that [`World::recording`] keeps.
 const RECORDED_BYTES_MAX: usize = 1 << 20;
@@ -321,6 +331,7 @@ impl World {
             recorder,
             pool,
             work,
+            advances_max: ADVANCES_MAX,
             refused: Vec::new(),
             idle: Vec::new(),
         };
@@ -353,6 +364,7 @@ impl World {
         plan.sort_by_key(|(at, _)| *at);
         let mut plan: VecDeque<(Timestamp, Act)> = plan.into();
         let service = self.service.clone();
+        let mut steps = 0;
         loop {
             self.run_until_stalled()?;
             if let Some((at, _)) = plan.front()
@@ -385,6 +397,10 @@ impl World {
                     return Ok(Stop::Until);
                 }
                 Some(at) => {
+                    steps += 1;
+                    if steps > self.advances_max {
+                        return Err(WorldError::TooLong { steps, at });
+                    }
                     self.work.store(0, Ordering::Relaxed);
                     self.clock.set(at);
                 }

@@ -31,6 +31,14 @@ fn a_mock_for_an_unknown_function() {
         "no workflow has a function of this name; did you mean 'check'?",
     );
     assert_eq!(idle, [(described.0.to_owned(), described.1.to_owned())]);
+    // It may be the reason why a call has no answer.
+    let misspelt = ONE.replace("functions: {check: {return", "functions: {chekc: {return");
+    let error = run(&misspelt).unwrap_err().to_string();
+    assert!(error.contains("the function 'check' was called"), "{error}");
+    assert!(
+        error.contains("; functions.chekc: no workflow has"),
+        "{error}"
+    );
     // A refused definition isn't run, so its functions are unknown.
     let refused = ONE
         .replace("end: true", "end: 7")

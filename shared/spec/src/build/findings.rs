@@ -296,7 +296,7 @@ impl Ctx<'_> {
     }
 
     /// The members whose names are one of these with a typing error.
-    fn near<'n>(&self, node: &'n Node, names: &[&str]) -> impl Iterator<Item = &'n Member> {
+    pub fn near<'n>(&self, node: &'n Node, names: &[&str]) -> impl Iterator<Item = &'n Member> {
         let mut all: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         all.extend(names.iter().map(|name| self.own_name(name, node.pointer())));
         let members = node.members().unwrap_or_default().iter();
@@ -307,13 +307,34 @@ impl Ctx<'_> {
 
     /// Whether a property of the object was recognised as one of these names with a typing error.
     fn is_misspelt(&self, node: &Node, names: &[&str]) -> bool {
-        self.near(node, names).any(|member| {
+        self.with_typing_error(node, names).is_some()
+    }
+
+    /// A property, or the one that was recognised as it with a typing error, so that the rest is read as it was meant.
+    pub fn meant<'n>(&self, obj: Obj<'n>, name: &str) -> Option<&'n Node> {
+        let misspelt = || self.with_typing_error(obj.node, &[name]);
+        obj.get(name).or_else(misspelt)
+    }
+
+    fn with_typing_error<'n>(&self, node: &'n Node, names: &[&str]) -> Option<&'n Node> {
+        let mut near = self.near(node, names);
+        let found = near.find(|member| {
             let place = self.place(member.key_place()).place;
             self.diagnostics.iter().any(|found| {
                 found.code == codes::UNKNOWN_PROPERTY
                     && (&found.pointer, found.line, found.column)
                         == (&place.pointer, place.line, place.column)
             })
+        });
+        found.map(Member::value)
+    }
+
+    /// Whether a value at this pointer, or in it, has the wrong type, so that what it defines isn't known.
+    pub fn is_unreadable(&self, pointer: &str) -> bool {
+        self.diagnostics.iter().any(|found| {
+            let within = found.pointer.strip_prefix(pointer);
+            found.code == codes::WRONG_TYPE
+                && within.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         })
     }
 

@@ -1,9 +1,9 @@
-//! Expressions that a slow machine takes long for.
+//! What a slow machine takes long for.
 
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Filter, InstanceQueries};
-use swirl_world::Mock;
+use swirl_world::{Act, Mock, WorldError};
 
 use crate::fixture;
 
@@ -32,4 +32,19 @@ fn steps_decide_not_time() {
     assert_eq!(status, Status::Faulted);
     let message = error.unwrap().to_string();
     assert!(message.contains("steps"), "{message}");
+}
+
+/// A retry without a limit, or a loop that waits, would go on for a year of virtual time, and for hours of real time.
+#[test]
+fn a_run_that_never_ends_is_stopped() {
+    let document = r#"{"id": "w", "version": "1", "specVersion": "0.8", "states": [
+        {"name": "A", "type": "sleep", "duration": "PT1S", "transition": "A"}]}"#;
+    let mut world = fixture::world(&[document], |_| Mock::Unknown);
+    world.advances_max = 100;
+    let start = Act::Start(fixture::start_of("w"));
+    let ran = world.run(vec![(Timestamp(0), start)], Timestamp(200_000));
+    let Err(WorldError::TooLong { steps, at }) = ran else {
+        panic!("{ran:?}");
+    };
+    assert_eq!((steps, at), (101, Timestamp(101_000)));
 }

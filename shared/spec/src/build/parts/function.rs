@@ -109,7 +109,7 @@ impl Ctx<'_> {
     ) -> (Option<FunctionKind>, Option<String>) {
         let is_custom = match &kind {
             Some(FunctionKind::Custom(_)) => true,
-            _ => !obj.has("type"),
+            _ => self.meant(obj, "type").is_none(),
         };
         let own_type = kind
             .as_ref()
@@ -144,7 +144,7 @@ impl Ctx<'_> {
     }
 
     fn function_kind(&mut self, obj: Obj<'_>) -> Option<FunctionKind> {
-        let Some(node) = obj.get("type") else {
+        let Some(node) = self.meant(obj, "type") else {
             return Some(FunctionKind::Rest);
         };
         let word = self.string(node, "'type'")?;

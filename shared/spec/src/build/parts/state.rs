@@ -151,8 +151,11 @@ impl Ctx<'_> {
     }
 
     fn state_kind(&mut self, node: &Node) -> Option<&'static StateReader> {
-        self.misspelt(node, "a state", "type");
         let Some(word) = node.get("type") else {
+            if let Some(meant) = self.near(node, &["type"]).next() {
+                let word = self.kind_of(meant.value().as_str()?).0?;
+                return states::KINDS.iter().find(|kind| kind.word == word);
+            }
             self.missing(Obj { node }, "a state", &["type"]);
             return None;
         };

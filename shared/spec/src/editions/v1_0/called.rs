@@ -125,13 +125,13 @@ impl Reader<'_, '_> {
     /// A URI, or an object with one and an authentication.
     pub fn endpoint(&mut self, node: &Node) -> (Option<Template>, Option<AuthId>) {
         if node.as_str().is_some() {
-            return (self.uri(node, "'endpoint'", true), None);
+            return (self.web_address(node, "'endpoint'"), None);
         }
         let Some(obj) = self.object(node, "'endpoint'", &["uri", "authentication"]) else {
             return (None, None);
         };
         let uri = match obj.get("uri") {
-            Some(node) => self.uri(node, "'uri'", true),
+            Some(node) => self.web_address(node, "'uri'"),
             None => {
                 self.missing(obj, "'endpoint'", &["uri"]);
                 None

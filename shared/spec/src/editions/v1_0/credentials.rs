@@ -48,6 +48,9 @@ impl Reader<'_, '_> {
     pub fn secret(&mut self, node: &Node, then: &str) -> Option<Template> {
         let name = self.string(node, "'use'")?;
         let known = self.workflow.secrets.contains(&name);
+        if !known && self.is_unreadable("/use/secrets") {
+            return None;
+        }
         if !known {
             let message = format!("'use.secrets' doesn't list '{name}'");
             let hint = format!("add '{name}' to 'use.secrets'");

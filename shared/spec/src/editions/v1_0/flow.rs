@@ -25,8 +25,8 @@ impl Reader<'_, '_> {
                 .expr(node, "'in'", DEFINITION)
                 .map(Template::Expression),
         };
-        let item = self.variable(obj.get("each"), "'each'", "item");
-        let index = self.variable(obj.get("at"), "'at'", "index");
+        let item = self.variable(self.meant(obj, "each"), "'each'", "item");
+        let index = self.variable(self.meant(obj, "at"), "'at'", "index");
         if item == index {
             let message = format!("'each' and 'at' are both '{item}'");
             self.error(

@@ -206,6 +206,9 @@ impl Reader<'_, '_> {
             let addresses = self.cataloged(node, &call)?;
             return self.other_document(node, addresses);
         }
+        if self.is_unreadable("/use/functions") {
+            return None;
+        }
         let known = own.map(|(known, _)| known.as_str());
         let built_in = ["a2a", "asyncapi", "grpc", "http", "mcp", "openapi"];
         let hint = did_you_mean(name, known.chain(built_in)).unwrap_or_else(|| {

@@ -358,8 +358,8 @@ impl Reader<'_, '_> {
     pub fn each_event(&mut self, node: &Node) -> Option<EachEvent> {
         let known = ["item", "at", "do", "output", "export"];
         let obj = self.object(node, "'foreach'", &known)?;
-        let item = self.variable(obj.get("item"), "'item'", "item");
-        let index = self.variable(obj.get("at"), "'at'", "index");
+        let item = self.variable(self.meant(obj, "item"), "'item'", "item");
+        let index = self.variable(self.meant(obj, "at"), "'at'", "index");
         if item == index {
             let message = format!("'item' and 'at' are both '{item}'");
             let hint = "use two names".to_owned();

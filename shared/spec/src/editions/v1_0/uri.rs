@@ -40,6 +40,37 @@ impl Reader<'_, '_> {
         Some(Template::Text(parts))
     }
 
+    /// A URI of a service that is called over HTTP. It is refused if it can't be one whatever its expressions give.
+    pub fn web_address(&mut self, node: &Node, what: &str) -> Option<Template> {
+        let uri = self.uri(node, what, true)?;
+        let text = node.as_str().unwrap_or_default();
+        let pieces = template::pieces(text, Delimiters::Dollar, self.language).ok()?;
+        if self.loose {
+            // The text may be an expression.
+            return Some(uri);
+        }
+        let has_space = pieces
+            .iter()
+            .any(|piece| matches!(piece, Piece::Text(text) if text.contains(char::is_whitespace)));
+        let start = match pieces.first() {
+            Some(Piece::Text(text)) => text.split('{').next().unwrap_or(text),
+            Some(Piece::Expression(_)) | None => "",
+        };
+        let lower = start.to_ascii_lowercase();
+        let is_web = ["http://", "https://"].iter().any(|scheme| {
+            // An expression may complete the scheme.
+            lower.starts_with(scheme) || start.len() < text.len() && scheme.starts_with(&lower)
+        });
+        let message = match (has_space, is_web) {
+            (true, _) => format!("{what} has a space in it, so it isn't a URI"),
+            (false, false) => format!("{what} isn't the address of a service over HTTP"),
+            (false, true) => return Some(uri),
+        };
+        let hint = "write an address such as 'https://example.com/orders'".to_owned();
+        self.error(node, codes::BAD_URI, message, hint);
+        None
+    }
+
     /// The parts of a text with members in it.
     fn uri_text(
         &mut self,

@@ -25,7 +25,8 @@ pub(super) const KIND: StateReader = StateReader {
 };
 
 fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
-    let events = obj.has("eventConditions");
+    let on_events = ctx.meant(obj, "eventConditions");
+    let events = on_events.is_some();
     let allowed: &[&str] = if events {
         &["stateExecTimeout", "eventTimeout"]
     } else {
@@ -38,7 +39,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
     };
     let timeouts = ctx.timeouts_of(obj, what, allowed, ctx.timeouts);
     let default = default(ctx, obj);
-    let kind = match (obj.get("dataConditions"), obj.get("eventConditions")) {
+    let kind = match (obj.get("dataConditions"), on_events) {
         (Some(_), Some(_)) => {
             ctx.exclusive(
                 obj,
