@@ -12,7 +12,9 @@ fuzz_target!(|payload: &[u8]| {
     let Some((scope, beside)) = swirl_nats::read_task(payload) else {
         return;
     };
-    let all: Vec<_> = std::iter::once(scope.clone()).chain(beside.clone()).collect();
+    let all: Vec<_> = std::iter::once(scope.clone())
+        .chain(beside.clone())
+        .collect();
     assert_eq!(
         swirl_nats::read_task(&swirl_nats::write_task(&all)),
         Some((scope.clone(), beside))

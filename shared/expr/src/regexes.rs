@@ -207,6 +207,9 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
     };
     let parsed = match syntax.build().parse(source) {
         Ok(parsed) => parsed,
+        Err(_) if calls_group(source) => {
+            return Err(fail(&"it calls a group as a subroutine"));
+        }
         Err(error) => {
             let engine = backtracking(source, flags).ok_or_else(|| fail(&error))?;
             return Ok(Pattern {
@@ -230,6 +233,23 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
         global,
         skip_empty,
     })
+}
+
+/// Whether a pattern calls a group, or itself: `\g<name>` or `(?P>name)`. Each call is compiled as a copy, so a few calls
+/// within calls would fill the memory.
+pub(crate) fn calls_group(source: &str) -> bool {
+    let mut rest = source.chars();
+    while let Some(char) = rest.next() {
+        let is_call = match char {
+            '\\' => rest.next() == Some('g'),
+            '(' => rest.as_str().starts_with("?P>"),
+            _ => false,
+        };
+        if is_call {
+            return true;
+        }
+    }
+    false
 }
 
 /// A pattern that needs backtracking, if it does.

@@ -12,6 +12,7 @@ use swirl_model::Data;
 
 use crate::error::EvalError;
 use crate::meter::{self, Limits};
+use crate::regexes::calls_group;
 
 /// The keyword that counts a step. It doesn't occur by accident.
 const METER: &str = "\u{1}swirl\u{1}meter";
@@ -47,6 +48,28 @@ pub enum SchemaError {
     Limit(&'static str),
 }
 
+/// A regular expression in the schema that can't be compiled within bounds.
+fn endless_pattern(schema: &Value) -> Option<&str> {
+    let mut open = vec![schema];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::Array(items) => open.extend(items),
+            Value::Object(members) => {
+                let pattern = members.get("pattern").and_then(Value::as_str);
+                let keys = members.get("patternProperties").and_then(Value::as_object);
+                let keys = keys.into_iter().flatten().map(|(key, _)| key.as_str());
+                let mut patterns = pattern.into_iter().chain(keys);
+                if let Some(found) = patterns.find(|pattern| calls_group(pattern)) {
+                    return Some(found);
+                }
+                open.extend(members.values());
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
 impl JsonSchema {
     /// With the draft that the schema names.
     ///
@@ -65,6 +88,12 @@ impl JsonSchema {
     }
 
     fn compile_as(schema: &Value, draft: Option<Draft>) -> Result<JsonSchema, String> {
+        if let Some(pattern) = endless_pattern(schema) {
+            let message = format!(
+                "this is not a valid JSON Schema: the pattern \"{pattern}\" calls a group as a subroutine"
+            );
+            return Err(shortened(&message));
+        }
         let metered = graph::metered(schema)?;
         stacker::grow(STACK, || {
             let mut options = jsonschema::options()

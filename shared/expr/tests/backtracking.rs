@@ -47,3 +47,35 @@ fn backtracking_is_bounded_in_all_languages() {
         assert_eq!(found, Ok(Some(Data::bool(true))));
     }
 }
+
+/// Each call of a group is compiled as a copy: these few bytes would fill the memory.
+#[test]
+fn calls_of_groups_are_refused() {
+    for pattern in [
+        r"a\\g<0>?b|\\g<0>?c",
+        r"(?<a>x\\g0|\\g0)?",
+        r"(?<a>x(?P>a)?(?P>a)?)",
+        r"(?=x)(?<a>y)\\g<a>",
+    ] {
+        let failed = run(&format!(r#""a" | test("{pattern}")"#)).unwrap_err();
+        assert!(
+            failed.to_string().contains("subroutine"),
+            "{pattern}: {failed}"
+        );
+    }
+    // An escaped backslash before a letter is none.
+    let escaped = run(r#""\\g" | test("(?=.)\\\\g")"#);
+    assert_eq!(escaped, Ok(Some(Data::bool(true))));
+}
+
+#[test]
+fn nested_repetitions_are_bounded() {
+    for pattern in [
+        "((((a(?=b)){900}){900}){900}){900}",
+        "((((a(?=b))?){900}){900}){900}",
+    ] {
+        let begun = std::time::Instant::now();
+        let _ = run(&format!(r#""ab" | test("{pattern}")"#));
+        assert!(begun.elapsed().as_secs() < 20, "{pattern}");
+    }
+}

@@ -54,6 +54,16 @@ fn multiplying_references_are_rejected() {
 }
 
 #[test]
+fn patterns_with_calls_of_groups_are_rejected() {
+    let nested = json!({"allOf": [{"properties": {"a": {"pattern": "(?=x)a\\g<0>?b\\g<0>?"}}}]});
+    let keys = json!({"patternProperties": {"(?=x)a\\g<0>?b\\g<0>?": {}}});
+    for schema in [nested, keys] {
+        let refused = JsonSchema::compile(&schema).unwrap_err();
+        assert!(refused.contains("subroutine"), "{refused}");
+    }
+}
+
+#[test]
 fn checks_that_multiply_with_the_data_are_aborted() {
     let mut data = json!({"a": 1});
     for _ in 0..60 {
