@@ -390,7 +390,8 @@ fn tried(body: &Value) -> String {
         text.push_str(&format!(
             "{}:\n{}",
             shown(&row["id"]),
-            changed(&row["data"])
+            serde_json::from_value(row["data"].clone())
+                .map_or_else(|_| String::new(), |data| changed(&data))
         ));
     }
     text

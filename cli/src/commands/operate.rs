@@ -1,11 +1,17 @@
 //! `swirl cancel`, `suspend`, `resume`, `retry`, `skip`, `rerun`, `move` and `remove`
 
 use anyhow::Context;
-use serde_json::{Value, json};
-use swirl_presentation::timeline::shown;
+use serde::Serialize;
+use swirl_api::Endpoint;
+use swirl_api::actions::{
+    self, Accepted, Action, ActionPreview, CANCEL, Continued, DataPreview, Json, MIGRATE, Migrated,
+    REMOVE, RERUN, RESUME, RETRY, RemovedInstance, SKIP, SUSPEND,
+};
+use swirl_api::instance::InstanceId;
+use swirl_presentation::timeline::clean;
 
 use crate::arguments::json_argument;
-use crate::client::{Repeat, Server};
+use crate::client::{Client, Server};
 use crate::terminal::Terminal;
 
 /// Cancels an instance.
@@ -147,23 +153,20 @@ struct With {
 }
 
 impl With {
-    fn add(&self, body: &mut Value) -> anyhow::Result<()> {
-        if let Some(text) = &self.data {
-            body["data"] = Value::from(&json_argument(text).context("--data")?);
-        }
-        if let Some(text) = &self.context {
-            body["context"] = Value::from(&json_argument(text).context("--context")?);
-        }
-        if let Some(patch) = &self.patch {
-            body["patch"] = json!(patch);
-        }
-        if let Some(version) = &self.to_version {
-            body["version"] = json!(version);
-        }
-        if self.dry_run {
-            body["dryRun"] = json!(true);
-        }
-        Ok(())
+    fn body(&self) -> anyhow::Result<actions::Retry> {
+        let json = |text: &Option<String>, option| {
+            let json = text
+                .as_ref()
+                .map(|text| json_argument(text).context(option));
+            json.transpose().map(|json| json.map(Json))
+        };
+        Ok(actions::Retry {
+            version: self.to_version.clone(),
+            data: json(&self.data, "--data")?,
+            context: json(&self.context, "--context")?,
+            patch: self.patch.clone(),
+            dry_run: self.dry_run,
+        })
     }
 
     /// The command that has the effect that was wanted, if the data doesn't reach what failed.
@@ -207,153 +210,173 @@ struct InstanceArgs {
 }
 
 pub fn cancel(args: &Cancel, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.target.ask("cancel", String::new(), terminal)
+    args.target.ask(&CANCEL, terminal)
 }
 
 pub fn suspend(args: &Suspend, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.target.ask("suspend", String::new(), terminal)
+    args.target.ask(&SUSPEND, terminal)
 }
 
 pub fn resume(args: &Resume, terminal: &Terminal) -> anyhow::Result<u8> {
-    args.target.ask("resume", String::new(), terminal)
+    args.target.ask(&RESUME, terminal)
 }
 
 pub fn retry(args: &Retry, terminal: &Terminal) -> anyhow::Result<u8> {
-    let mut body = json!({});
-    args.with.add(&mut body)?;
+    let body = Some(args.with.body()?);
     args.target
-        .ask_with("retry", body.to_string(), Some(&args.with), terminal)
+        .continue_with(&RETRY, &body, &args.with, terminal)
 }
 
 pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
-    let result = json_argument(&args.result).context("--result")?;
-    args.target.ask("skip", result.to_string(), terminal)
+    let result = Json(json_argument(&args.result).context("--result")?);
+    args.target.server.run(async |client| {
+        let call = SKIP.at(&args.target.named(&client).await?).body(&result);
+        let answer = client.ask(call.query(reason(&args.target.reason))).await?;
+        answer.show(terminal, accepted)
+    })
 }
 
 pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
-    let mut body = json!({"state": args.state});
-    args.with.add(&mut body)?;
+    let body = actions::Rerun::new(args.state.clone(), args.with.body()?);
     args.target
-        .ask_with("rerun", body.to_string(), Some(&args.with), terminal)
+        .continue_with(&RERUN, &body, &args.with, terminal)
 }
 
 pub fn move_to(args: &Move, terminal: &Terminal) -> anyhow::Result<u8> {
-    let body = json!({"version": args.to_version, "dryRun": args.dry_run}).to_string();
+    let body = actions::Move {
+        version: args.to_version.clone(),
+        dry_run: args.dry_run,
+    };
     args.target.server.run(async |client| {
-        let id = client.instance(&args.target.id).await?;
-        let path = ["instances", &id, "migrate"];
-        let headers = [("content-type", "application/json")];
-        let query = reason(args.target.reason.as_deref());
-        let answer = client
-            .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
-            .await?;
-        let is_misfit = !answer.refused() && answer.body["fits"] == false;
+        let call = MIGRATE.at(&args.target.named(&client).await?).body(&body);
+        let answer = client.ask(call.query(reason(&args.target.reason))).await?;
+        let is_misfit = answer.0.as_ref().is_ok_and(|moved| !moved.fits);
         let code = answer.show(terminal, moved)?;
         Ok(if is_misfit { 1 } else { code })
     })
 }
 
-fn moved(body: &Value) -> String {
-    let text = |name: &str| shown(&body[name]);
-    let (id, workflow) = (text("id"), text("workflow"));
-    let (from, to) = (text("from"), text("to"));
-    match (body["fits"] == true, body["dryRun"] == true) {
-        (false, _) => format!(
-            "{id} can't be moved to {workflow}:{to}: {}\n",
-            text("reason")
-        ),
-        (true, true) => format!("{id} can be moved from {workflow}:{from} to {workflow}:{to}\n"),
-        (true, false) => format!("{id} is moved from {workflow}:{from} to {workflow}:{to}\n"),
-    }
+fn moved(moved: &Migrated) -> String {
+    let Migrated {
+        id,
+        workflow,
+        from,
+        to,
+        ..
+    } = moved;
+    let line = match (moved.fits, moved.dry_run) {
+        (false, _) => {
+            let reason = moved.reason.as_deref().unwrap_or_default();
+            format!("{id} can't be moved to {workflow}:{to}: {reason}")
+        }
+        (true, true) => format!("{id} can be moved from {workflow}:{from} to {workflow}:{to}"),
+        (true, false) => format!("{id} is moved from {workflow}:{from} to {workflow}:{to}"),
+    };
+    clean(&line) + "\n"
 }
 
 pub fn remove(args: &Remove, terminal: &Terminal) -> anyhow::Result<u8> {
     args.server.run(async |client| {
         let id = client.instance(&args.id).await?;
-        let query = reason(args.reason.as_deref());
-        let answer = client.delete(&["instances", &id], &query).await?;
-        answer.show(terminal, |body| {
-            let text = |name: &str| shown(&body[name]);
-            let (workflow, version) = (text("workflow"), text("version"));
-            let (id, status) = (text("id"), text("status"));
-            format!("{id} of {workflow}:{version}, which was {status}, is removed\n")
+        let call = REMOVE.at(&InstanceId { id }).query(reason(&args.reason));
+        let answer = client.ask(call).await?;
+        answer.show(terminal, |removed| {
+            let RemovedInstance {
+                id,
+                workflow,
+                version,
+                status,
+            } = removed;
+            clean(&format!(
+                "{id} of {workflow}:{version}, which was {status}, is removed"
+            )) + "\n"
         })
     })
 }
 
-fn reason(given: Option<&str>) -> Vec<(&str, &str)> {
-    given.map(|reason| ("reason", reason)).into_iter().collect()
+fn reason(given: &Option<String>) -> swirl_api::Reason {
+    swirl_api::Reason {
+        reason: given.clone(),
+    }
+}
+
+fn accepted(accepted: &Accepted) -> String {
+    format!("{} is accepted\n", clean(&accepted.accepted))
 }
 
 impl InstanceArgs {
-    fn ask(&self, action: &str, body: String, terminal: &Terminal) -> anyhow::Result<u8> {
-        self.ask_with(action, body, None, terminal)
+    async fn named(&self, client: &Client) -> anyhow::Result<InstanceId> {
+        let id = client.instance(&self.id).await?;
+        Ok(InstanceId { id })
     }
 
-    fn ask_with(
+    fn ask(&self, action: &Action, terminal: &Terminal) -> anyhow::Result<u8> {
+        self.server.run(async |client| {
+            let call = action.at(&self.named(&client).await?);
+            let answer = client.ask(call.query(reason(&self.reason))).await?;
+            answer.show(terminal, accepted)
+        })
+    }
+
+    fn continue_with<B: Serialize>(
         &self,
-        action: &str,
-        body: String,
-        with: Option<&With>,
+        route: &Endpoint<InstanceId, swirl_api::Reason, B, Continued>,
+        body: &B,
+        with: &With,
         terminal: &Terminal,
     ) -> anyhow::Result<u8> {
         self.server.run(async |client| {
-            let id = client.instance(&self.id).await?;
-            let path = ["instances", &id, action];
-            let headers = [("content-type", "application/json")];
-            let query = reason(self.reason.as_deref());
-            let answer = client
-                .post(&path, &query, &headers, body.into_bytes(), Repeat::Never)
-                .await?;
-            let is_misfit = !answer.refused() && answer.body["fits"] == false;
-            let code = answer.show(terminal, |body| match body["dryRun"] == true {
-                true => previewed(body),
-                false => format!("{action} is accepted\n"),
+            let call = route.at(&self.named(&client).await?).body(body);
+            let answer = client.ask(call.query(reason(&self.reason))).await?;
+            let code = answer.show(terminal, |answer| match answer {
+                Continued::Accepted(answer) => accepted(answer),
+                Continued::Preview(preview) => previewed(preview),
             })?;
-            if let Some(with) = with
-                && answer.refused()
-                && let Some(state) = answer.body["rerunState"].as_str()
-            {
-                let command = with.instead(&self.id, state);
-                terminal.message(&format!("  = hint: this works: {command}"));
+            match &answer.0 {
+                Ok(Continued::Preview(preview)) if !preview.fits => return Ok(1),
+                Err(problem) => {
+                    if let Some(state) = &problem.more.rerun_state {
+                        let command = with.instead(&self.id, state);
+                        terminal.message(&format!("  = hint: this works: {command}"));
+                    }
+                }
+                _ => {}
             }
-            Ok(if is_misfit { 1 } else { code })
+            Ok(code)
         })
     }
 }
 
 /// The answer to a dry run.
-fn previewed(body: &Value) -> String {
-    let (id, operation) = (shown(&body["id"]), shown(&body["operation"]));
-    if body["fits"] != true {
-        let reason = shown(&body["reason"]);
+fn previewed(preview: &ActionPreview) -> String {
+    let (id, operation) = (clean(&preview.id), clean(&preview.operation));
+    if !preview.fits {
+        let reason = clean(preview.reason.as_deref().unwrap_or_default());
         return format!("{id}: {operation} is not possible: {reason}\n");
     }
-    let changes = changed(&body["data"]);
+    let changes = preview.data.as_ref().map(changed).unwrap_or_default();
     format!("{id}: {operation} is possible; nothing has been done\n{changes}")
 }
 
 /// The changes in the data of an instance, one on a line.
-pub fn changed(data: &Value) -> String {
+pub fn changed(data: &DataPreview) -> String {
     let mut text = String::new();
-    let changes = data["changes"].as_array();
-    for change in changes.into_iter().flatten() {
-        let path = match change["path"].as_str() {
-            Some("") | None => "(all)",
-            Some(path) => path,
+    for change in data.changes.iter().flatten() {
+        let path = match change.path.as_str() {
+            "" => "(all)",
+            path => path,
         };
-        let (before, after) = (change["before"].as_str(), change["after"].as_str());
-        let line = match (before, after) {
-            (None, after) => format!("  + {path}: {}\n", after.unwrap_or_default()),
+        let line = match (&change.before, &change.after) {
+            (None, after) => format!("  + {path}: {}\n", after.as_deref().unwrap_or_default()),
             (Some(before), None) => format!("  - {path}: {before}\n"),
             (Some(before), Some(after)) => format!("  ~ {path}: {before} -> {after}\n"),
         };
         text.push_str(&line);
     }
-    if changes.is_some_and(Vec::is_empty) {
+    if data.changes.as_ref().is_some_and(Vec::is_empty) {
         text.push_str("  the data stays as it is\n");
     }
-    if data["complete"] == false {
+    if !data.complete {
         text.push_str("  (not all changes are shown)\n");
     }
     text
@@ -380,10 +403,10 @@ mod tests {
 
     #[test]
     fn a_preview_lists_the_changes() {
-        let body = json!({"id": "a", "operation": "retry", "dryRun": true, "fits": true, "data": {"complete": true,
-            "changes": [{"path": "/amount", "before": "0", "after": "7"}, {"path": "/coupon", "before": "1"},
-                {"path": "/new", "after": "{}"}]}});
-        insta::assert_snapshot!(previewed(&body), @r"
+        let body = serde_json::json!({"id": "a", "operation": "retry", "dryRun": true, "fits": true, "data": {"complete": true,
+            "changes": [{"path": "/amount", "kind": "changed", "before": "0", "after": "7"}, {"path": "/coupon", "kind": "removed", "before": "1"},
+                {"path": "/new", "kind": "added", "after": "{}"}]}});
+        insta::assert_snapshot!(previewed(&serde_json::from_value(body).unwrap()), @r"
         a: retry is possible; nothing has been done
           ~ /amount: 0 -> 7
           - /coupon: 1

@@ -6,10 +6,14 @@ use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
+use swirl_api::actions::{
+    CANCEL, Json, MIGRATE, Move, RERUN, RESUME, RETRY, Rerun, Retry, SKIP, SUSPEND,
+};
 use swirl_api::history::{History, HistoryEntry, HistoryQuery};
 use swirl_api::instance::{GET, GetQuery, HISTORY, InstanceId};
 use swirl_api::{Instance, Instant, Status};
+use swirl_model::Data;
 use swirl_model::event::Event;
 use swirl_model::time::Timestamp;
 use swirl_presentation::timeline::{Told, Tone, describe, told};
@@ -411,37 +415,63 @@ pub async fn operate(
     Path((id, action)): Path<(String, String)>,
     form: Form,
 ) -> Answer {
-    let query = form.reason();
-    let json_type = [("content-type", "application/json")];
+    let instance = InstanceId { id };
+    let reason = form.reason_query();
+    let (asking, at) = (&visitor.asking, segment(&instance.id));
     let mut word = action.as_str();
-    let body = match word {
-        "cancel" | "suspend" | "resume" => String::new(),
-        "retry" => "{}".to_owned(),
-        "rerun" => json!({"state": form.get("state")}).to_string(),
-        "migrate" => json!({"version": form.get("version").trim()}).to_string(),
-        "skip" => {
-            let result = form.given("result").unwrap_or("null");
-            parsed("result", result)?.to_string()
+    let simple = match word {
+        "cancel" => Some(&CANCEL),
+        "suspend" => Some(&SUSPEND),
+        "resume" => Some(&RESUME),
+        _ => None,
+    };
+    match word {
+        _ if let Some(route) = simple => {
+            asking.ask(route.at(&instance).query(reason)).await?;
         }
-        "edit" => {
-            word = match form.given("state") {
-                None => "retry",
-                Some(_) => "rerun",
+        "migrate" => {
+            let body = Move {
+                version: form.get("version").trim().to_owned(),
+                dry_run: false,
             };
-            edited(&visitor, &id, &form).await?
+            let call = MIGRATE.at(&instance).body(&body);
+            asking.ask(call.query(reason)).await?;
+        }
+        "skip" => {
+            let result = Json(parsed("result", form.given("result").unwrap_or("null"))?);
+            let call = SKIP.at(&instance).body(&result);
+            asking.ask(call.query(reason)).await?;
+        }
+        "retry" | "rerun" | "edit" => {
+            let with = match word {
+                "edit" => edited(&visitor, &instance, &form).await?,
+                _ => Retry::default(),
+            };
+            let state = match word {
+                "retry" => None,
+                "rerun" => Some(form.get("state")),
+                _ => form.given("state"),
+            };
+            word = if state.is_some() { "rerun" } else { "retry" };
+            match state {
+                None => {
+                    let call = RETRY.at(&instance).body(&Some(with));
+                    asking.ask(call.query(reason)).await?;
+                }
+                Some(state) => {
+                    let body = Rerun::new(state.to_owned(), with);
+                    let call = RERUN.at(&instance).body(&body);
+                    asking.ask(call.query(reason)).await?;
+                }
+            }
         }
         _ => return Err(Failure::not_found("unknown action")),
-    };
-    let path = ["instances", id.as_str(), word];
-    visitor
-        .asking
-        .post(&path, &query, &json_type, &body)
-        .await?;
-    go_to(&format!("/console/instances/{}?done={word}", segment(&id)))
+    }
+    go_to(&format!("/console/instances/{at}?done={word}"))
 }
 
-fn parsed(what: &str, text: &str) -> Result<Value, Failure> {
-    serde_json::from_str(text).map_err(|error| {
+fn parsed(what: &str, text: &str) -> Result<Data, Failure> {
+    Data::parse(text.as_bytes()).map_err(|error| {
         let detail = format!("the {what} is not valid JSON: {error}");
         Failure::new(StatusCode::BAD_REQUEST, detail)
     })
@@ -449,22 +479,18 @@ fn parsed(what: &str, text: &str) -> Result<Value, Failure> {
 
 /// The body for an instance that continues with the changes made in the form. Unchanged data is left out: the instance
 /// may have failed where no other data can be set.
-async fn edited(visitor: &Visitor, id: &str, form: &Form) -> Result<String, Failure> {
-    let mut body = json!({});
+async fn edited(visitor: &Visitor, instance: &InstanceId, form: &Form) -> Result<Retry, Failure> {
+    let mut with = Retry {
+        version: form.given("version").map(str::to_owned),
+        ..Retry::default()
+    };
     if let Some(data) = form.given("data") {
         let data = parsed("data", data)?;
-        let id = id.to_owned();
-        let found = visitor.asking.ask(GET.at(&InstanceId { id })).await?;
-        if root(&found.scopes).and_then(|root| root.data.as_ref()) != Some(&data) {
-            body["data"] = data;
-        }
+        let found = visitor.asking.ask(GET.at(instance)).await?;
+        let root = root(&found.scopes).and_then(|root| root.data.as_ref());
+        with.data = Some(Json(data)).filter(|Json(data)| root != Some(&Value::from(data)));
     }
-    for name in ["state", "version"] {
-        if let Some(given) = form.given(name) {
-            body[name] = json!(given);
-        }
-    }
-    Ok(body.to_string())
+    Ok(with)
 }
 
 #[cfg(test)]

@@ -115,21 +115,20 @@ impl Begun {
         });
         if let (Some(before), Some(after)) = (&self.data, newer) {
             let found = changes(before, after);
-            comparison["changes"] = found.all.iter().map(shown).collect();
+            comparison["changes"] = json!(found.all.iter().map(shown).collect::<Vec<_>>());
             comparison["complete"] = json!(!found.is_cut);
         }
         comparison
     }
 }
 
-pub(super) fn shown(change: &Change) -> Value {
-    let mut shown = json!({"path": change.path, "kind": change.kind.as_str()});
-    for (name, value) in [("before", &change.before), ("after", &change.after)] {
-        if let Some(value) = value {
-            shown[name] = json!(value);
-        }
+pub(super) fn shown(change: &Change) -> swirl_api::actions::Change {
+    swirl_api::actions::Change {
+        path: change.path.clone(),
+        kind: change.kind.as_str().into(),
+        before: change.before.clone(),
+        after: change.after.clone(),
     }
-    shown
 }
 
 /// Whether the history has a placeholder instead of a value that is too long.

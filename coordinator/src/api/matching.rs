@@ -133,7 +133,7 @@ impl Found {
                 shown["error"] = Value::from(&error.to_data());
             }
             if let Some(data) = tally.data(&row.header.id) {
-                shown["data"] = data.clone();
+                shown["data"] = json!(data);
             }
             shown
         });

@@ -1,81 +1,58 @@
 //! `POST /instances/{id}/migrate`: moves an instance to another version of its definition.
 
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::json;
+use swirl_api::Reason;
+use swirl_api::actions::{Migrated, Move};
+use swirl_api::instance::InstanceId;
 use swirl_service::{Moved, Target, Unfit};
 
 use super::Api;
-use super::noted::audited;
-use super::operate::{Asker, find, migrated, not_moved};
+use super::operate::{find, migrated, not_moved};
 use super::problem::Problem;
-use super::request::{self, Unread};
-
-/// The largest body, in bytes.
-const BODY_BYTES_MAX: usize = 64 << 10;
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct MoveRequest {
-    version: String,
-    #[serde(default)]
-    dry_run: bool,
-}
+use super::serve::{Asked, Done};
 
 pub async fn migrate(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Asker(operator): Asker,
-    body: Unread,
-) -> Result<Response, Problem> {
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    let asked: MoveRequest = serde_json::from_slice(&bytes).map_err(|error| {
-        let detail =
-            format!("the body must be {{\"version\": \"2.0\", \"dryRun\": true}}: {error}");
-        Problem::bad_request("invalid-json", detail)
-    })?;
+    api: Api,
+    asked: Asked<InstanceId, Reason, Move>,
+) -> Result<Done<Migrated>, Problem> {
+    let operator = asked.operator()?;
+    let (InstanceId { id }, Move { version, dry_run }) = (asked.path, asked.body);
     let instance = find(&api, &id).await?;
     let header = &instance.header;
-    let done = match asked.dry_run {
+    let done = match dry_run {
         true => {
             api.service
-                .would_migrate(&header.id, &asked.version, None)
+                .would_migrate(&header.id, &version, None)
                 .await?
         }
         false => {
             let target = Target {
-                version: &asked.version,
+                version: &version,
                 state: None,
                 mark: None,
             };
             api.service.migrate(&header.id, target, &operator).await?
         }
     };
-    let shown = |moved: Option<&Moved>| {
-        json!({
-            "id": header.id.as_str(),
-            "workflow": &*header.definition.workflow,
-            "from": moved.map_or(&*header.definition.version, |moved| &*moved.from),
-            "to": moved.map_or(&*asked.version, |moved| &*moved.to),
-            "dryRun": asked.dry_run,
-            "fits": moved.is_some(),
-        })
+    let shown = |moved: Option<&Moved>, unfit: Option<&Unfit>| Migrated {
+        id: header.id.to_string(),
+        workflow: header.definition.workflow.to_string(),
+        from: moved
+            .map_or(&*header.definition.version, |moved| &*moved.from)
+            .to_owned(),
+        to: moved.map_or(&*version, |moved| &*moved.to).to_owned(),
+        dry_run,
+        fits: moved.is_some(),
+        code: unfit.map(|unfit| unfit.code().to_owned()),
+        reason: unfit.map(ToString::to_string),
     };
     match done {
+        Ok(moved) if dry_run => Ok(shown(Some(&moved), None).into()),
         Ok(moved) => {
-            let response = Json(shown(Some(&moved))).into_response();
-            Ok(match asked.dry_run {
-                true => response,
-                false => audited(response, migrated(&header.id, &moved, &operator)),
-            })
+            let entry = migrated(&header.id, &moved, &operator);
+            Ok(Done::from(shown(Some(&moved), None)).audited(entry))
         }
-        Err(unfit @ (Unfit::Misfit(_) | Unfit::Status(_) | Unfit::Busy(_))) if asked.dry_run => {
-            let mut shown = shown(None);
-            shown["code"] = json!(unfit.code());
-            shown["reason"] = json!(unfit.to_string());
-            Ok(Json(shown).into_response())
+        Err(unfit @ (Unfit::Misfit(_) | Unfit::Status(_) | Unfit::Busy(_))) if dry_run => {
+            Ok(shown(None, Some(&unfit)).into())
         }
         Err(unfit) => Err(not_moved(&id, &unfit)),
     }

@@ -18,14 +18,6 @@ pub(super) fn audited(mut response: Response, action: Audited) -> Response {
     response
 }
 
-/// Marks a response as [`audited`] does: this action came before the others of the request.
-pub(super) fn audited_before(mut response: Response, action: Audited) -> Response {
-    let extensions = response.extensions_mut();
-    let Actions(actions) = extensions.get_or_insert_default::<Actions>();
-    actions.insert(0, action);
-    response
-}
-
 /// Writes the actions of a response into the audit log.
 pub(super) async fn write(api: &Api, by: Option<&str>, response: &mut Response) {
     let Some(Actions(actions)) = response.extensions_mut().remove::<Actions>() else {

@@ -1,14 +1,13 @@
 //! `POST /instances/{id}/...` and `DELETE /instances/{id}`: an operator's actions on an instance.
 
-use axum::Json;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
-use serde_json::json;
+use swirl_api::actions::{Accepted, ActionPreview, Continued, Json, RemovedInstance, Rerun, Retry};
+use swirl_api::instance::InstanceId as Named;
+use swirl_api::{Nothing, Reason};
 use swirl_engine::Patch;
-use swirl_model::Data;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::workflow::Workflow;
@@ -16,14 +15,11 @@ use swirl_service::{
     Action, Audited, BadOperation, Moved, NotRemoved, Operation, Operator, Refusal, Target, Unfit,
 };
 
-use super::noted::{audited, audited_before};
 use super::problem::{Problem, cut};
-use super::request::{self, Parameters, Unread};
+use super::request::{self, Parameters};
+use super::serve::{Asked, Done};
 use super::{Api, trial};
 use crate::access::Caller;
-
-/// The largest body, in bytes.
-const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// The operator who sent the request, and the reason: `?reason=`.
 pub struct Asker(pub(super) Operator);
@@ -51,111 +47,107 @@ impl<S: Send + Sync> FromRequestParts<S> for Asker {
 }
 
 pub async fn cancel(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-) -> Result<Response, Problem> {
-    operate(&api, &id, Action::Cancel, asker).await
+    api: Api,
+    asked: Asked<Named, Reason, Nothing>,
+) -> Result<Done<Accepted>, Problem> {
+    operate(&api, &asked.path.id, Action::Cancel, &asked.operator()?).await
 }
 
 pub async fn suspend(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-) -> Result<Response, Problem> {
-    operate(&api, &id, Action::Suspend, asker).await
+    api: Api,
+    asked: Asked<Named, Reason, Nothing>,
+) -> Result<Done<Accepted>, Problem> {
+    operate(&api, &asked.path.id, Action::Suspend, &asked.operator()?).await
 }
 
 pub async fn resume(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-) -> Result<Response, Problem> {
-    operate(&api, &id, Action::Resume, asker).await
+    api: Api,
+    asked: Asked<Named, Reason, Nothing>,
+) -> Result<Done<Accepted>, Problem> {
+    operate(&api, &asked.path.id, Action::Resume, &asked.operator()?).await
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Retry {
-    version: Option<String>,
-    #[serde(default, deserialize_with = "nullable")]
-    data: Option<Data>,
-    #[serde(default, deserialize_with = "nullable")]
-    context: Option<Data>,
-    patch: Option<String>,
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// `null` is valid data.
-fn nullable<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
-    Data::deserialize(from).map(Some)
-}
-
-/// The body may be empty, or name another version or other data.
+/// The body may name another version or other data.
 pub async fn retry(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-    body: Unread,
-) -> Result<Response, Problem> {
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    let asked: Retry = match bytes.is_empty() {
-        true => Retry::default(),
-        false => serde_json::from_slice(&bytes).map_err(|error| {
-            let detail = format!(
-                "the body must be empty or {{\"version\": \"2.0\", \"data\": {{...}}, \"dryRun\": true}}: {error}"
-            );
-            Problem::bad_request("invalid-json", detail)
-        })?,
-    };
-    let action = continuing(None, asked.data, asked.context, asked.patch)?;
-    if asked.dry_run {
-        return preview(&api, &id, action, asked.version.as_deref()).await;
-    }
-    let moved = match &asked.version {
-        Some(version) => move_first(&api, &id, version, None, &asker).await?,
-        None => None,
-    };
-    Ok(after_move(moved, operate(&api, &id, action, asker).await))
+    api: Api,
+    asked: Asked<Named, Reason, Option<Retry>>,
+) -> Result<Done<Continued>, Problem> {
+    let operator = asked.operator()?;
+    continued(
+        &api,
+        &asked.path.id,
+        None,
+        asked.body.unwrap_or_default(),
+        &operator,
+    )
+    .await
 }
 
 /// The body replaces the result of the action that failed.
-pub async fn skip(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-    body: Unread,
-) -> Result<Response, Problem> {
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    if bytes.is_empty() {
-        return Err(Problem::bad_request(
-            "invalid-json",
-            "the body is the JSON that is taken as the action's result; 'null' for none",
-        ));
-    }
-    operate(&api, &id, Action::Skip(request::json(&bytes)?), asker).await
+pub async fn skip(api: Api, asked: Asked<Named, Reason, Json>) -> Result<Done<Accepted>, Problem> {
+    let operator = asked.operator()?;
+    let Json(result) = asked.body;
+    operate(&api, &asked.path.id, Action::Skip(result), &operator).await
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct Rerun {
-    state: String,
-    version: Option<String>,
-    #[serde(default, deserialize_with = "nullable")]
-    data: Option<Data>,
-    #[serde(default, deserialize_with = "nullable")]
-    context: Option<Data>,
-    patch: Option<String>,
-    #[serde(default)]
-    dry_run: bool,
+pub async fn rerun(
+    api: Api,
+    asked: Asked<Named, Reason, Rerun>,
+) -> Result<Done<Continued>, Problem> {
+    let operator = asked.operator()?;
+    let Rerun {
+        state,
+        version,
+        data,
+        context,
+        patch,
+        dry_run,
+    } = asked.body;
+    let with = Retry {
+        version,
+        data,
+        context,
+        patch,
+        dry_run,
+    };
+    continued(&api, &asked.path.id, Some(state), with, &operator).await
+}
+
+/// Continues a faulted instance, at a state or at what failed.
+async fn continued(
+    api: &Api,
+    id: &str,
+    state: Option<String>,
+    with: Retry,
+    operator: &Operator,
+) -> Result<Done<Continued>, Problem> {
+    let action = continuing(state.clone(), with.data, with.context, with.patch)?;
+    if with.dry_run {
+        let preview = preview(api, id, action, with.version.as_deref()).await?;
+        return Ok(Done::from(Continued::Preview(preview)).with_status(StatusCode::OK));
+    }
+    let moved = match &with.version {
+        Some(version) => move_first(api, id, version, state.as_deref(), operator).await?,
+        None => None,
+    };
+    let done = match &state {
+        None => operate(api, id, action, operator).await,
+        Some(state) => go_back(api, id, state, action, operator).await,
+    };
+    let done = done.unwrap_or_else(|problem| Done::new(Err(problem)));
+    let done = done.map(Continued::Accepted);
+    // The move stands if the action is refused.
+    Ok(match moved {
+        Some(moved) => done.audited_before(moved),
+        None => done,
+    })
 }
 
 /// The action that continues a faulted instance, at a state or at what failed, with data if the request has some.
 fn continuing(
     state: Option<String>,
-    data: Option<Data>,
-    context: Option<Data>,
+    data: Option<Json>,
+    context: Option<Json>,
     patch: Option<String>,
 ) -> Result<Action, Problem> {
     if context.is_some() && data.is_none() {
@@ -169,10 +161,10 @@ fn continuing(
                 "give either 'data' or 'patch': a patch changes the data that the instance has";
             Err(Problem::bad_request("invalid-operation", detail))
         }
-        (Some(data), None) => Ok(Action::Edit {
+        (Some(Json(data)), None) => Ok(Action::Edit {
             state,
             data,
-            context,
+            context: context.map(|Json(context)| context),
         }),
         (None, Some(patch)) => match Patch::compile(&patch) {
             Ok(_) => Ok(Action::Patch { state, patch }),
@@ -191,11 +183,10 @@ async fn preview(
     id: &str,
     action: Action,
     version: Option<&str>,
-) -> Result<Response, Problem> {
+) -> Result<ActionPreview, Problem> {
     let instance = find(api, id).await?;
     let id = &instance.header.id;
-    let mut shown =
-        json!({"id": id.as_str(), "operation": action.as_str(), "dryRun": true, "fits": true});
+    let operation = action.as_str().to_owned();
     let current = &*instance.header.definition.version;
     let state = match &action {
         Action::Rerun(state) => Some(state.as_str()),
@@ -218,48 +209,19 @@ async fn preview(
         Ok(_) => api.service.would(id, &Operation::Act(action)).await?,
         Err(refusal) => Err(refusal),
     };
-    match done {
-        Ok(preview) => {
-            if let Some(data) = preview.data {
-                shown["data"] = trial::replaced(&data);
-            }
-        }
-        Err(refusal) => {
-            shown["fits"] = json!(false);
-            shown["code"] = json!(refusal.code);
-            shown["reason"] = json!(refusal.reason);
-        }
-    }
-    Ok(Json(shown).into_response())
-}
-
-pub async fn rerun(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-    body: Unread,
-) -> Result<Response, Problem> {
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    let rerun: Rerun = serde_json::from_slice(&bytes).map_err(|error| {
-        let detail = format!("the body must be {{\"state\": \"NAME\"}}: {error}");
-        Problem::bad_request("invalid-json", detail)
-    })?;
-    let action = continuing(
-        Some(rerun.state.clone()),
-        rerun.data,
-        rerun.context,
-        rerun.patch,
-    )?;
-    if rerun.dry_run {
-        return preview(&api, &id, action, rerun.version.as_deref()).await;
-    }
-    let state = rerun.state;
-    let moved = match &rerun.version {
-        Some(version) => move_first(&api, &id, version, Some(&state), &asker).await?,
-        None => None,
+    let (refusal, data) = match done {
+        Ok(preview) => (None, preview.data),
+        Err(refusal) => (Some(refusal), None),
     };
-    let done = go_back(&api, &id, &state, action, asker).await;
-    Ok(after_move(moved, done))
+    Ok(ActionPreview {
+        id: id.to_string(),
+        operation,
+        dry_run: true,
+        fits: refusal.is_none(),
+        code: refusal.as_ref().map(|refusal| refusal.code.to_string()),
+        reason: refusal.map(|refusal| refusal.reason),
+        data: data.map(|data| trial::replaced(&data)),
+    })
 }
 
 async fn go_back(
@@ -267,8 +229,8 @@ async fn go_back(
     id: &str,
     state: &str,
     action: Action,
-    asker: Asker,
-) -> Result<Response, Problem> {
+    operator: &Operator,
+) -> Result<Done<Accepted>, Problem> {
     let instance = find(api, id).await?;
     let definition = api
         .service
@@ -288,16 +250,7 @@ async fn go_back(
             detail,
         ));
     }
-    operate(api, id, action, asker).await
-}
-
-/// The answer to an action on an instance that was moved first: the move stands if the action is refused.
-fn after_move(moved: Option<Audited>, done: Result<Response, Problem>) -> Response {
-    let response = done.into_response();
-    match moved {
-        Some(moved) => audited_before(response, moved),
-        None => response,
-    }
+    operate(api, id, action, operator).await
 }
 
 /// Moves a faulted instance to another version before it continues. `None` if it already runs with that version.
@@ -306,7 +259,7 @@ async fn move_first(
     id: &str,
     version: &str,
     state: Option<&str>,
-    Asker(operator): &Asker,
+    operator: &Operator,
 ) -> Result<Option<Audited>, Problem> {
     let instance = find(api, id).await?;
     let status = instance.state.status;
@@ -341,26 +294,27 @@ pub(super) fn migrated(id: &InstanceId, moved: &Moved, operator: &Operator) -> A
 
 /// Removes an instance that has ended or failed, with its history.
 pub async fn remove(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
-    let instance = find(&api, &id).await?;
+    api: Api,
+    asked: Asked<Named, Reason, Nothing>,
+) -> Result<Done<RemovedInstance>, Problem> {
+    let operator = asked.operator()?;
+    let instance = find(&api, &asked.path.id).await?;
     let header = &instance.header;
     if let Err(reason) = api.service.remove(&instance, &operator).await? {
-        return Err(not_removed(&id, &header.id, &reason));
+        return Err(not_removed(&asked.path.id, &header.id, &reason));
     }
-    let body = json!({
-        "id": header.id.as_str(),
-        "workflow": &*header.definition.workflow,
-        "version": &*header.definition.version,
-        "status": instance.state.status.as_str(),
-    });
+    let status = instance.state.status;
     let removed = Audited::instance("remove", &header.id)
         .because(operator.reason.as_deref())
         .with("workflow", &header.definition.workflow)
-        .with("status", instance.state.status.as_str());
-    Ok(audited(Json(body).into_response(), removed))
+        .with("status", status.as_str());
+    let done = Done::from(RemovedInstance {
+        id: header.id.to_string(),
+        workflow: header.definition.workflow.to_string(),
+        version: header.definition.version.to_string(),
+        status: status.into(),
+    });
+    Ok(done.audited(removed))
 }
 
 fn not_removed(asked: &str, id: &InstanceId, reason: &NotRemoved) -> Problem {
@@ -380,8 +334,8 @@ async fn operate(
     api: &Api,
     id: &str,
     action: Action,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
+    operator: &Operator,
+) -> Result<Done<Accepted>, Problem> {
     let instance = find(api, id).await?;
     let action = api.service.fitting(&instance, &action).await?;
     let action = action.map_err(|unfit| {
@@ -395,17 +349,19 @@ async fn operate(
         }
     })?;
     let word = action.as_str();
-    let entry = entry(&instance, &action, &operator);
+    let entry = entry(&instance, &action, operator);
     let done = api
         .service
-        .operate_by(&instance.header.id, action, &operator);
+        .operate_by(&instance.header.id, action, operator);
     if !done.await? {
         let detail = "the instance's status has just changed; read the instance again";
         return Err(Problem::conflict("wrong-status", detail));
     }
-    let body = json!({"id": instance.header.id.as_str(), "accepted": word});
-    let response = (StatusCode::ACCEPTED, Json(body)).into_response();
-    Ok(audited(response, entry))
+    let done = Done::from(Accepted {
+        id: instance.header.id.to_string(),
+        accepted: word.to_owned(),
+    });
+    Ok(done.audited(entry))
 }
 
 /// The entry of an action in the audit log; the history has the data that an operator gave.

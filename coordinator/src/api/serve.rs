@@ -65,6 +65,16 @@ impl<A> Done<A> {
         }
     }
 
+    /// In another form.
+    pub fn map<F>(self, form: impl FnOnce(A) -> F) -> Done<F> {
+        Done {
+            answer: self.answer.map(form),
+            status: self.status,
+            location: self.location,
+            audited: self.audited,
+        }
+    }
+
     /// With another status than the route's first one.
     pub fn with_status(mut self, status: StatusCode) -> Done<A> {
         self.status = Some(status);
@@ -74,6 +84,12 @@ impl<A> Done<A> {
     /// The answer is about what is at this path.
     pub fn located(mut self, path: String) -> Done<A> {
         self.location = Some(path);
+        self
+    }
+
+    /// This action was carried out before the others.
+    pub fn audited_before(mut self, action: Audited) -> Done<A> {
+        self.audited.insert(0, action);
         self
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
+use swirl_api::actions::DataPreview;
 use swirl_model::ids::InstanceId;
 use swirl_ports::InstanceKey;
 use swirl_presentation::changes::changes;
@@ -34,7 +35,7 @@ pub struct Tally {
     /// Who would have taken a key by then.
     keys: HashMap<InstanceKey, InstanceId>,
     /// What the data of the first instances would become.
-    previews: HashMap<InstanceId, Value>,
+    previews: HashMap<InstanceId, DataPreview>,
 }
 
 impl Tally {
@@ -91,22 +92,25 @@ impl Tally {
     }
 
     /// What would change in the data of an instance, if it is one of the first.
-    pub fn data(&self, id: &InstanceId) -> Option<&Value> {
+    pub fn data(&self, id: &InstanceId) -> Option<&DataPreview> {
         self.previews.get(id)
     }
 }
 
 /// What would change in the state data of an instance.
-pub fn replaced(data: &Replaced) -> Value {
+pub fn replaced(data: &Replaced) -> DataPreview {
     let sides = [&data.before, &data.after];
     if sides.iter().any(|side| side.exceeds(DATA_BYTES_MAX)) {
-        return json!({"complete": false});
+        return DataPreview {
+            changes: None,
+            complete: false,
+        };
     }
     let found = changes(&Value::from(&data.before), &Value::from(&data.after));
-    json!({
-        "changes": found.all.iter().map(shown).collect::<Vec<_>>(),
-        "complete": !found.is_cut,
-    })
+    DataPreview {
+        changes: Some(found.all.iter().map(shown).collect()),
+        complete: !found.is_cut,
+    }
 }
 
 /// Checks the instances, for a limited time. `shown`: the number of the first instances whose new data is shown.

@@ -7,10 +7,18 @@ use serde_json::{Map, Value, json};
 
 use crate::endpoint::{Endpoint, Method};
 use crate::problem::Problem;
-use crate::{audit, counts, dead_letters, instance, overview, schedules, system, views};
+use crate::{actions, audit, counts, dead_letters, instance, overview, schedules, system, views};
 
 /// The routes that have types, in alphabetical order.
 static ROUTES: &[&dyn Described] = &[
+    &actions::CANCEL,
+    &actions::MIGRATE,
+    &actions::REMOVE,
+    &actions::RERUN,
+    &actions::RESUME,
+    &actions::RETRY,
+    &actions::SKIP,
+    &actions::SUSPEND,
     &audit::LIST,
     &counts::COUNT,
     &dead_letters::DROP,
@@ -107,6 +115,9 @@ where
             "tags": [self.tag],
             "security": role.into_iter().collect::<Vec<_>>(),
         });
+        if !self.description.is_empty() {
+            operation["description"] = self.description.into();
+        }
         let mut parameters = Vec::new();
         schemas.parameters::<P>("path", &mut parameters);
         if let Some(about) = self.key {
@@ -122,6 +133,7 @@ where
         if let Some(body) = &self.takes {
             let mut schema = (body.schema)(&mut schemas.taken).to_value();
             tidy(&mut schema, false);
+            not_null(&mut schema);
             operation["requestBody"] =
                 json!({"required": body.required, "content": content(schema)});
         }

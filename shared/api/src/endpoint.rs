@@ -17,7 +17,7 @@ pub struct Nothing {}
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Reason {
-    /// The reason, for the audit log.
+    /// The reason, for the audit log and for the history of an instance.
     #[schemars(length(max = 500))]
     pub reason: Option<String>,
 }
@@ -73,6 +73,8 @@ pub struct Endpoint<P, Q, B, A> {
     pub(crate) id: &'static str,
     pub(crate) tag: &'static str,
     pub(crate) summary: &'static str,
+    /// More than the summary says; may be empty.
+    pub(crate) description: &'static str,
     /// What an `Idempotency-Key` does.
     pub(crate) key: Option<&'static str>,
     pub(crate) successes: [Option<Success>; 2],
@@ -91,6 +93,7 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
             id: "",
             tag: "",
             summary: "",
+            description: "",
             key: None,
             successes: [None; 2],
             problems: &[],
@@ -105,6 +108,11 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
         summary: &'static str,
     ) -> Self {
         (self.id, self.tag, self.summary) = (id, tag, summary);
+        self
+    }
+
+    pub(crate) const fn explained(mut self, description: &'static str) -> Self {
+        self.description = description;
         self
     }
 
@@ -139,20 +147,35 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
 impl<P, Q, B, A: JsonSchema> Endpoint<P, Q, B, A> {
     /// The first one is its default.
     pub(crate) const fn answers(self, status: u16, about: &'static str) -> Self {
-        self.success(status, about, false)
+        self.answers_with::<A>(status, about)
     }
 
     pub(crate) const fn located(self, status: u16, about: &'static str) -> Self {
-        self.success(status, about, true)
-    }
-
-    const fn success(mut self, status: u16, about: &'static str, located: bool) -> Self {
-        let success = Success {
+        self.success(Success {
             status,
             about,
             schema: SchemaGenerator::subschema_for::<A>,
-            located,
-        };
+            located: true,
+        })
+    }
+}
+
+impl<P, Q, B, A> Endpoint<P, Q, B, A> {
+    /// As `answers`, with one of several forms of the answer.
+    pub(crate) const fn answers_with<F: JsonSchema>(
+        self,
+        status: u16,
+        about: &'static str,
+    ) -> Self {
+        self.success(Success {
+            status,
+            about,
+            schema: SchemaGenerator::subschema_for::<F>,
+            located: false,
+        })
+    }
+
+    const fn success(mut self, success: Success) -> Self {
         match self.successes[0] {
             None => self.successes[0] = Some(success),
             Some(_) => self.successes[1] = Some(success),

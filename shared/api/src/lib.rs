@@ -10,6 +10,7 @@ mod instant;
 mod problem;
 mod words;
 
+pub mod actions;
 pub mod audit;
 pub mod counts;
 pub mod dead_letters;

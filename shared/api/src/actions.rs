@@ -1,0 +1,316 @@
+//! An operator's actions on an instance.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use swirl_access::Need;
+use swirl_model::Data;
+
+use crate::endpoint::{Endpoint, Method, Nothing, Reason};
+use crate::instance::{InstanceId, Status};
+use crate::words::words;
+
+const TAG: &str = "Instances";
+const ACCEPTED: &str = "Accepted; it is committed, and carried out soon.";
+/// The largest body, in bytes.
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// An action without parameters.
+pub type Action = Endpoint<InstanceId, Reason, Nothing, Accepted>;
+
+pub static CANCEL: Action =
+    Endpoint::new(Method::Post, "/api/v1/instances/{id}/cancel", Need::Operate)
+        .named("cancelInstance", TAG, "Cancels an instance.")
+        .answers(202, ACCEPTED)
+        .refuses(&[404, 409]);
+
+pub static SUSPEND: Action = Endpoint::new(
+    Method::Post,
+    "/api/v1/instances/{id}/suspend",
+    Need::Operate,
+)
+.named("suspendInstance", TAG, "Suspends an instance.")
+.answers(202, ACCEPTED)
+.refuses(&[404, 409]);
+
+pub static RESUME: Action =
+    Endpoint::new(Method::Post, "/api/v1/instances/{id}/resume", Need::Operate)
+        .named("resumeInstance", TAG, "Resumes a suspended instance.")
+        .answers(202, ACCEPTED)
+        .refuses(&[404, 409]);
+
+pub static SKIP: Endpoint<InstanceId, Reason, Json, Accepted> =
+    Endpoint::new(Method::Post, "/api/v1/instances/{id}/skip", Need::Operate)
+        .named(
+            "skipAction",
+            TAG,
+            "Continues a faulted instance with the body as the result of the action that failed.",
+        )
+        .takes(
+            BODY_BYTES_MAX,
+            true,
+            "the JSON that is taken as the action's result; 'null' for none",
+        )
+        .answers(202, ACCEPTED)
+        .refuses(&[404, 409]);
+
+pub static RETRY: Endpoint<InstanceId, Reason, Option<Retry>, Continued> =
+    Endpoint::new(Method::Post, "/api/v1/instances/{id}/retry", Need::Operate)
+        .named(
+            "retryInstance",
+            TAG,
+            "Retries what failed in a faulted instance.",
+        )
+        .takes(
+            BODY_BYTES_MAX,
+            false,
+            r#"empty or {"version": "2.0", "data": {...}, "dryRun": true}"#,
+        )
+        .answers_with::<Accepted>(202, ACCEPTED)
+        .answers_with::<ActionPreview>(200, "The dry run.")
+        .refuses(&[400, 404, 409, 422]);
+
+pub static RERUN: Endpoint<InstanceId, Reason, Rerun, Continued> = Endpoint::new(
+    Method::Post,
+    "/api/v1/instances/{id}/rerun",
+    Need::Operate,
+)
+.named(
+    "rerunInstance",
+    TAG,
+    "Continues a faulted instance at a state, with the data as it is or as the request says.",
+)
+.takes(BODY_BYTES_MAX, true, r#"{"state": "NAME"}"#)
+.answers_with::<Accepted>(202, ACCEPTED)
+.answers_with::<ActionPreview>(200, "The dry run.")
+.refuses(&[400, 404, 409, 422]);
+
+pub static MIGRATE: Endpoint<InstanceId, Reason, Move, Migrated> = Endpoint::new(
+    Method::Post,
+    "/api/v1/instances/{id}/migrate",
+    Need::Operate,
+)
+.named(
+    "migrateInstance",
+    TAG,
+    "Moves an instance to another version of its definition, or with 'dryRun' says whether it fits.",
+)
+.explained(
+    "The instance stays where it is: what is done isn't done again, and what follows is done as the other version says. \
+     If that version lacks something that the instance is in the middle of, nothing changes.",
+)
+.takes(64 << 10, true, r#"{"version": "2.0", "dryRun": true}"#)
+.answers(200, "It is moved, or the answer of a dry run.")
+.refuses(&[400, 404, 409, 422]);
+
+pub static REMOVE: Endpoint<InstanceId, Reason, Nothing, RemovedInstance> =
+    Endpoint::new(Method::Delete, "/api/v1/instances/{id}", Need::Operate)
+        .named(
+            "removeInstance",
+            TAG,
+            "Removes an instance that has ended or failed, with its history. What it was started with may start another \
+             one.",
+        )
+        .answers(200, "It is removed.")
+        .refuses(&[404, 409]);
+
+/// Any JSON, with numbers of any size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Json(pub Data);
+
+impl JsonSchema for Json {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Json".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({})
+    }
+}
+
+/// `null` is data, as opposed to a member that is absent.
+fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Json>, D::Error> {
+    Json::deserialize(from).map(Some)
+}
+
+/// What a faulted instance continues with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Retry {
+    /// The instance is moved to this version of its definition first: see migrate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub version: Option<String>,
+    /// The state data to continue with, in place of what it is.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+    /// With `data`, of an instance of DSL 1.0: the `$context` to continue with.
+    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub context: Option<Json>,
+    /// A jq expression that changes the state data that the instance has, such as `.amount = 7`; instead of `data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// Change nothing, and say whether this is possible and what would change.
+    pub dry_run: bool,
+}
+
+/// As [`Retry`], at a state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Rerun {
+    pub state: String,
+    /// The instance is moved to this version of its definition first: see migrate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 255))]
+    pub version: Option<String>,
+    /// The state data to continue with, in place of what it is.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub data: Option<Json>,
+    /// With `data`, of an instance of DSL 1.0: the `$context` to continue with.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub context: Option<Json>,
+    /// A jq expression that changes the state data that the instance has, such as `.amount = 7`; instead of `data`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
+    /// Change nothing, and say whether this is possible and what would change.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+impl Rerun {
+    pub fn new(state: String, with: Retry) -> Rerun {
+        let Retry {
+            version,
+            data,
+            context,
+            patch,
+            dry_run,
+        } = with;
+        Rerun {
+            state,
+            version,
+            data,
+            context,
+            patch,
+            dry_run,
+        }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(inline)]
+pub struct Move {
+    /// A version that is deployed.
+    #[schemars(length(min = 1, max = 255))]
+    pub version: String,
+    /// Says whether the instance fits, and if not, why; does nothing.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Accepted {
+    pub id: String,
+    pub accepted: String,
+}
+
+/// The answer to an action that continues an instance.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Continued {
+    Accepted(Accepted),
+    Preview(ActionPreview),
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ActionPreview {
+    pub id: String,
+    pub operation: String,
+    pub dry_run: bool,
+    /// It is possible now.
+    pub fits: bool,
+    /// Of the refusal, if it isn't possible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<DataPreview>,
+}
+
+/// What would change in the state data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DataPreview {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<Change>>,
+    /// These are all.
+    pub complete: bool,
+}
+
+words! {
+    /// What became of a value.
+    ChangeKind {
+        Added = "added",
+        Changed = "changed",
+        Removed = "removed",
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Change {
+    pub path: String,
+    pub kind: ChangeKind,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Migrated {
+    pub id: String,
+    pub workflow: String,
+    /// The version that it runs or ran with.
+    pub from: String,
+    /// The version that it is moved to.
+    pub to: String,
+    pub dry_run: bool,
+    /// False only in the answer of a dry run.
+    pub fits: bool,
+    /// Where it doesn't fit: the code of the refusal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// The same for people.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RemovedInstance {
+    pub id: String,
+    pub workflow: String,
+    pub version: String,
+    /// Its status when it was removed.
+    #[schemars(with = "String")]
+    pub status: Status,
+}
