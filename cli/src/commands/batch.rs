@@ -390,8 +390,10 @@ fn tried(body: &Value) -> String {
         text.push_str(&format!(
             "{}:\n{}",
             shown(&row["id"]),
-            serde_json::from_value(row["data"].clone())
-                .map_or_else(|_| String::new(), |data| changed(&data))
+            serde_json::from_value(row["data"].clone()).map_or_else(
+                |_| format!("{}\n", shown(&row["data"])),
+                |data| changed(&data)
+            )
         ));
     }
     text
@@ -577,7 +579,7 @@ mod tests {
                 "instance": "c"}], "sample": [
             {"id": "a", "workflow": "order", "version": "1", "status": "faulted", "suspended": false,
                 "startedAt": "2026-01-31T01:00:00.000Z", "error": {"name": "FunctionError", "message": "busy"},
-                "data": {"complete": true, "changes": [{"path": "/n", "before": "0", "after": "7"}]}}]});
+                "data": {"complete": true, "changes": [{"path": "/n", "kind": "changed", "before": "0", "after": "7"}]}}]});
         insta::assert_snapshot!(tried(&trial), @r"
         2 instances match; 1 of them are in a state for retry
           1 don't: instance b runs under the key 'k' by now (such as c)
