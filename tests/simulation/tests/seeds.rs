@@ -6,7 +6,8 @@ use swirl_simulation::{check, check_case};
 
 #[test]
 fn seeds_end_the_same_undisturbed_disturbed_and_with_crashes() {
-    for seed in 0..80 {
+    // The last repeats a state of the tasks draft by a condition over its result that names `$data`.
+    for seed in (0..80).chain([2_000_331]) {
         let case = generate(seed, 1 + (seed % 8) as usize);
         let found = check_case(&case, Broken::No).expect("the run comes to its end");
         assert!(found.is_empty(), "seed {seed}: {}", found.join("\n"));

@@ -258,7 +258,11 @@ impl<'a> Instance<'a> {
             let ErrorSet::When(test) = &rule.errors else {
                 continue;
             };
-            let found = |path: &Path| eval(self.wf, *test, &path.data, &path.params);
+            let found = |path: &Path| {
+                let mut params = path.params.clone();
+                params.push(("data".into(), path.data.clone()));
+                eval(self.wf, *test, &path.data, &params)
+            };
             if rule.results && exists(&found(path).map_err(|fail| fail.at(then))?) {
                 match waited.next(&rule.policy, then) {
                     Some(due) => return Ok((due, Attempt::Again)),
