@@ -38,7 +38,7 @@ impl Actor<'_> {
             let starts = matches!(act, Act::Start(_));
             self.act(act).await?;
             if starts {
-                // What is planned for a time after the start comes so long after it.
+                // Later steps keep their distance from the start, however long it took.
                 begun += planned.elapsed();
             }
         }

@@ -30,7 +30,7 @@ pub(super) struct Asked<P, Q, B> {
 }
 
 impl<P, B> Asked<P, Reason, B> {
-    /// Who asks for an action, and why.
+    /// The operator of an action, and the reason.
     pub fn operator(&self) -> Result<Operator, Problem> {
         Ok(Operator {
             name: self.caller.as_ref().map(|caller| caller.name.clone()),
@@ -40,7 +40,7 @@ impl<P, B> Asked<P, Reason, B> {
     }
 }
 
-/// What a request led to.
+/// The result of a request.
 pub(super) struct Done<A> {
     answer: Result<A, Problem>,
     status: Option<StatusCode>,

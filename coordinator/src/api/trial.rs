@@ -97,7 +97,7 @@ impl Tally {
     }
 }
 
-/// What would change in the state data of an instance.
+/// The changes to the state data of an instance.
 pub fn replaced(data: &Replaced) -> DataPreview {
     let sides = [&data.before, &data.after];
     if sides.iter().any(|side| side.exceeds(DATA_BYTES_MAX)) {

@@ -139,7 +139,7 @@ fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(from).map(Some)
 }
 
-/// What a faulted instance continues with.
+/// The data and version with which a faulted instance continues.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
@@ -256,7 +256,7 @@ pub struct ActionPreview {
     pub data: Option<DataPreview>,
 }
 
-/// What would change in the state data.
+/// The changes to the state data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DataPreview {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -266,7 +266,7 @@ pub struct DataPreview {
 }
 
 words! {
-    /// What became of a value.
+    /// The kind of change to a value.
     ChangeKind {
         Added = "added",
         Changed = "changed",

@@ -51,7 +51,7 @@ words! {
 }
 
 words! {
-    /// What an action is on.
+    /// The kind of object of an action.
     Kind {
         Batch = "batch",
         DeadLetter = "dead-letter",

@@ -26,7 +26,7 @@ pub struct Request {
     pub repeatable: bool,
 }
 
-/// What came back.
+/// The response of a server.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -176,7 +176,7 @@ macro_rules! pages {
 
 pub(crate) use pages;
 
-/// What the API answered: a refusal is an answer, too.
+/// An answer of the API: a refusal is an answer, too.
 pub type Answer<A> = Result<A, Problem>;
 
 /// A way to the API.

@@ -81,7 +81,7 @@ pub struct DeadLetters {
 }
 
 words! {
-    /// What a message was.
+    /// The kind of a message.
     Kind {
         Event = "event",
         Task = "task",

@@ -12,7 +12,7 @@ use swirl_access::Need;
 #[schemars(inline)]
 pub struct Nothing {}
 
-/// What is asked of an action besides its own parameters.
+/// The parameter that all actions take besides their own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
@@ -75,7 +75,7 @@ pub struct Endpoint<P, Q, B, A> {
     pub(crate) summary: &'static str,
     /// More than the summary says; may be empty.
     pub(crate) description: &'static str,
-    /// What an `Idempotency-Key` does.
+    /// The effect of an `Idempotency-Key`.
     pub(crate) key: Option<&'static str>,
     pub(crate) successes: [Option<Success>; 2],
     pub(crate) problems: &'static [u16],
