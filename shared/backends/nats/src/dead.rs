@@ -27,9 +27,10 @@ const CUT: &str = "Swirl-Cut";
 
 /// A page of a listing ends when its letters have this size. The next one may exceed it.
 const PAGE_BYTES: usize = 4 << 20;
-/// How many letters are read at a time. Each is as large as a message may be, and what a server holds for a connection
-/// is limited.
-const READS_MAX: usize = 4;
+/// How many letters are read at a time. Each is as large as a message may be, and a server cuts a connection for which
+/// it holds too much. It counts a letter until the write that carried it has ended, so twice as many may count: the
+/// next are asked for as soon as the first have arrived.
+const READS_MAX: usize = 2;
 
 #[derive(Clone)]
 pub struct DeadLetters {
