@@ -20,6 +20,7 @@ use swirl_servers::RedisServer;
 
 mod claims;
 mod deaths;
+mod noted;
 
 /// A server with several handles, each of which acts as a separate process.
 struct Rig {
