@@ -6,7 +6,8 @@
 mod json;
 mod time;
 
-use std::io::IsTerminal;
+use std::borrow::Cow;
+use std::io::{self, IsTerminal, Write};
 
 pub use time::happened;
 use tracing::{Level, Metadata};
@@ -46,7 +47,7 @@ pub fn start(filter: &str, form: Form) {
         .unwrap_or_else(|_| EnvFilter::new("info"));
     let filter = filter.and(filter_fn(is_harmless));
     let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
+        .with_writer(|| OneLine)
         .with_timer(time::Happened)
         .with_target(false);
     let lines = match form {
@@ -62,6 +63,35 @@ pub fn start(filter: &str, form: Form) {
         .try_init();
 }
 
+/// Standard error, where each write is one line. What a line quotes may contain line breaks and other control characters,
+/// which could pass for lines of our own; escapes of the terminal are removed by the formatter.
+struct OneLine;
+
+impl Write for OneLine {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        io::stderr().write_all(one_line(&String::from_utf8_lossy(line)).as_bytes())?;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// A line without control characters, but for the escapes that colour it.
+fn one_line(line: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| c.is_control() && c != '\u{1b}';
+    let text = line.strip_suffix('\n').unwrap_or(line);
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(line);
+    }
+    let escaped = text.chars().map(|c| match is_bad(c) {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    });
+    Cow::Owned(escaped.chain(["\n".to_owned()]).collect())
+}
+
 /// Whether a line cannot contain data that a library sends or receives.
 fn is_harmless(metadata: &Metadata<'_>) -> bool {
     // `Level::INFO` and less verbose ones.
@@ -75,6 +105,18 @@ fn is_own(target: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_stays_in_its_line() {
+        assert_eq!(
+            one_line("\u{1b}[32mINFO\u{1b}[0m taken\n"),
+            "\u{1b}[32mINFO\u{1b}[0m taken\n"
+        );
+        assert_eq!(
+            one_line("event x\n2026-11-30 ERROR forged\r\u{9b}\n"),
+            "event x\\n2026-11-30 ERROR forged\\r\\u{9b}\n"
+        );
+    }
 
     #[test]
     fn only_our_own_modules_are_recognised() {

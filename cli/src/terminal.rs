@@ -3,6 +3,7 @@
 //! The command doesn't fail if its reader stops reading: a closed pipe is ignored, and the exit code still shows the
 //! outcome.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 /// When to use colours.
@@ -40,19 +41,50 @@ impl Terminal {
         self.output == Output::Text && wanted(self.colour, io::stdout().is_terminal(), no_colour())
     }
 
-    /// Writes a result.
+    /// Writes a result. A file or a program gets it as it is, a terminal without what would control it.
     ///
     /// # Errors
     /// The operating system's error; a closed pipe is not an error.
     pub fn result(&self, text: &str) -> io::Result<()> {
         let mut out = io::stdout().lock();
+        let text = match out.is_terminal() {
+            true => shown(text),
+            false => Cow::Borrowed(text),
+        };
         open_or_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
     /// Writes a message. Failures are ignored, because there is nowhere to report them.
     pub fn message(&self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+        let _ = writeln!(io::stderr().lock(), "{}", shown(text.trim_end()));
     }
+}
+
+/// A text without characters that control a terminal: it may quote data from anywhere. Colours stay.
+fn shown(text: &str) -> Cow<'_, str> {
+    let is_bad = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    if !text.contains(is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let length = colour(rest).unwrap_or(c.len_utf8());
+        let (part, after) = rest.split_at(length);
+        rest = after;
+        match length > c.len_utf8() || !is_bad(c) || (c == '\r' && rest.starts_with('\n')) {
+            true => clean.push_str(part),
+            false => clean.push('\u{fffd}'),
+        }
+    }
+    Cow::Owned(clean)
+}
+
+/// The length of the sequence that sets a colour, if the text begins with one.
+fn colour(text: &str) -> Option<usize> {
+    let codes = text.strip_prefix("\u{1b}[")?;
+    let end = codes.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    codes[end..].starts_with('m').then_some(end + 3)
 }
 
 fn open_or_closed(done: io::Result<()>) -> io::Result<()> {
@@ -79,6 +111,16 @@ fn no_colour() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_does_not_control_the_terminal() {
+        let text = "a\u{1b}[1;31mred\u{1b}[0m\r\nb\tc";
+        assert_eq!(shown(text), text);
+        assert_eq!(
+            shown("x\u{1b}]0;title\u{7}\rforged \u{9b}2J\u{1b}[2J\u{1b}["),
+            "x\u{fffd}]0;title\u{fffd}\u{fffd}forged \u{fffd}2J\u{fffd}[2J\u{fffd}["
+        );
+    }
 
     #[test]
     fn colours() {

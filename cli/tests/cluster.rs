@@ -162,6 +162,8 @@ fn scenarios_pass_on_a_cluster() {
         "continueas",
         "correlation",
         "subflow",
+        "control/retry-after-state-timeout-in-any-time-parallel.scenario.yaml",
+        "control/retry-after-state-timeout-in-any-time-foreach.scenario.yaml",
     ];
     scenarios_pass("0.8", &folders, 40);
 }

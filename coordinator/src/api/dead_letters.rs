@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 use swirl_api::dead_letters::{
     self, DeadLetters as Listed, EventName, Header, Letter, ListQuery, Retried,
 };
@@ -32,12 +33,12 @@ pub async fn list(
     }
     let from = query.after.unwrap_or(0).saturating_add(1);
     let (letters, has_more) = match &api.dead_letters {
-        Some(kept) => kept.list(from, limit as usize).await?,
+        Some(kept) => kept.list(from, limit as usize, summary).await?,
         None => (Vec::new(), false),
     };
     let last = letters.last().map(|letter| letter.sequence);
     Ok(Listed {
-        dead_letters: letters.iter().map(summary).collect(),
+        dead_letters: letters,
         next: last.filter(|_| has_more),
     })
 }
@@ -139,17 +140,27 @@ fn task(letter: &DeadLetter) -> Option<ScopeRef> {
     })
 }
 
+/// The attributes that name an event; its data is not read.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Names {
+    id: Option<Value>,
+    source: Option<Value>,
+    #[serde(rename = "type")]
+    kind: Option<Value>,
+}
+
 fn summary(letter: &DeadLetter) -> dead_letters::DeadLetter {
     let instance = task(letter).map(|scope| scope.instance.to_string());
-    let event: Map<String, Value> = match instance {
-        Some(_) => Map::new(),
+    let names = match instance {
+        Some(_) => Names::default(),
         None => serde_json::from_slice(&letter.payload).unwrap_or_default(),
     };
-    let text = |name| event.get(name).and_then(Value::as_str).map(str::to_owned);
+    let text = |value: Option<Value>| value?.as_str().map(str::to_owned);
     let event = EventName {
-        id: text("id"),
-        source: text("source"),
-        kind: text("type"),
+        id: text(names.id),
+        source: text(names.source),
+        kind: text(names.kind),
     };
     dead_letters::DeadLetter {
         sequence: letter.sequence,

@@ -19,12 +19,23 @@ pub struct DeadLetter {
     pub is_cut: bool,
 }
 
+/// A dead letter as listings show it.
+pub type Row = swirl_api::dead_letters::DeadLetter;
+
+/// Makes the row of a letter.
+pub type Pick = fn(&DeadLetter) -> Row;
+
 /// The store of dead letters.
 #[async_trait]
 pub trait DeadLetters: Send + Sync {
-    /// Returns dead letters from this sequence number on, oldest first, and whether there may be more. There are fewer
-    /// than `limit` if they are large.
-    async fn list(&self, from: u64, limit: usize) -> swirl_ports::Result<(Vec<DeadLetter>, bool)>;
+    /// Returns the rows of dead letters from this sequence number on, oldest first, and whether there may be more. There
+    /// are fewer than `limit` if the letters are large. No letter is kept longer than its row takes.
+    async fn list(
+        &self,
+        from: u64,
+        limit: usize,
+        pick: Pick,
+    ) -> swirl_ports::Result<(Vec<Row>, bool)>;
     async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
     /// Sends the message to its original subject. It stays a dead letter.
     async fn send_again(&self, sequence: u64) -> swirl_ports::Result<()>;

@@ -52,7 +52,7 @@ mod views;
 pub use answered::{Answered, Answers};
 pub use deploy::{Api, Health, Metrics};
 pub use insight::{Insight, QueueFigures};
-pub use letters::{DeadLetter, DeadLetters};
+pub use letters::{DeadLetter, DeadLetters, Pick, Row};
 pub use router::{health_router, router};
 
 pub use swirl_deployment::{Outcome, ReadDocument, Reader, Source};

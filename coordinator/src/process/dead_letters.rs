@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use swirl_nats::{Letter, Streams};
 use swirl_ports::{Error, Result};
 
-use crate::api::{DeadLetter, DeadLetters};
+use crate::api::{DeadLetter, DeadLetters, Pick, Row};
 
 pub struct Kept(swirl_nats::DeadLetters);
 
@@ -22,7 +22,7 @@ fn letter(letter: Letter) -> DeadLetter {
         subject: letter.subject,
         reason: letter.reason,
         headers: letter.headers,
-        payload: letter.payload,
+        payload: letter.payload.into(),
         is_cut: letter.is_cut,
     }
 }
@@ -33,10 +33,10 @@ fn unavailable(error: swirl_nats::Error) -> Error {
 
 #[async_trait]
 impl DeadLetters for Kept {
-    async fn list(&self, from: u64, limit: usize) -> Result<(Vec<DeadLetter>, bool)> {
-        let found = self.0.list(from, limit).await.map_err(unavailable)?;
-        let letters = found.letters.into_iter().map(letter).collect();
-        Ok((letters, found.has_more))
+    async fn list(&self, from: u64, limit: usize, pick: Pick) -> Result<(Vec<Row>, bool)> {
+        let pick = |found| pick(&letter(found));
+        let found = self.0.list(from, limit, pick).await.map_err(unavailable)?;
+        Ok((found.letters, found.has_more))
     }
 
     async fn get(&self, sequence: u64) -> Result<Option<DeadLetter>> {

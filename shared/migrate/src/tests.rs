@@ -173,6 +173,9 @@ fn texts_of_yaml() {
         "n",
         "1.0.0",
         "a/b-c_d.e",
+        "\u{9b}2J\u{7f}",
+        "\"\u{85}\u{2028}\u{feff}",
+        "two\nlines\u{2029}",
     ] {
         let mut data = swirl_model::Data::object();
         data.set(text, swirl_model::Data::string(text));

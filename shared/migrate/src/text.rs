@@ -79,7 +79,7 @@ fn below(value: &Data, indent: usize, text: &mut String) {
 /// Whether a text of several lines can stand as it is.
 fn is_block(text: &str) -> bool {
     let plain =
-        |line: &str| !line.is_empty() && line.trim() == line && !line.chars().any(char::is_control);
+        |line: &str| !line.is_empty() && line.trim() == line && !line.chars().any(is_unprinted);
     text.contains('\n') && text.split('\n').all(plain)
 }
 
@@ -110,13 +110,26 @@ fn scalar(value: &Data) -> String {
     match value.as_str() {
         Some(text) if is_plain(text) => text.to_owned(),
         Some(text) if is_quotable(text) => format!("'{}'", text.replace('\'', "''")),
-        _ => value.to_string(),
+        _ => escaped(&value.to_string()),
     }
+}
+
+/// JSON in which nothing stands for itself that YAML doesn't print.
+fn escaped(json: &str) -> String {
+    let escape = |c: char| match is_unprinted(c) {
+        true => format!("\\u{:04x}", u32::from(c)),
+        false => c.to_string(),
+    };
+    json.chars().map(escape).collect()
+}
+
+fn is_unprinted(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')
 }
 
 /// Whether it is easier to read in single quotes.
 fn is_quotable(text: &str) -> bool {
-    text.contains('"') && !text.chars().any(char::is_control)
+    text.contains('"') && !text.chars().any(is_unprinted)
 }
 
 fn is_plain(text: &str) -> bool {

@@ -131,7 +131,7 @@ fn one_line(text: &str) -> String {
 
 fn indent(text: &str) -> String {
     text.lines()
-        .map(|line| format!("        {line}\n"))
+        .map(|line| format!("        {}\n", one_line(line)))
         .collect()
 }
 

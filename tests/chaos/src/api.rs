@@ -97,13 +97,19 @@ impl Api {
     }
 
     pub async fn instance(&self, id: &str) -> Result<Value> {
+        let found = self.find(id).await?;
+        found.with_context(|| format!("there is no instance {id}"))
+    }
+
+    pub async fn find(&self, id: &str) -> Result<Option<Value>> {
         let (status, answer) = self
             .request(|http, server| http.get(format!("{server}/api/v1/instances/{id}")))
             .await?;
-        if !status.is_success() {
-            bail!("instance {id}: {answer:#}");
+        match status {
+            StatusCode::NOT_FOUND => Ok(None),
+            status if status.is_success() => Ok(Some(answer)),
+            _ => bail!("instance {id}: {answer:#}"),
         }
-        Ok(answer)
     }
 
     pub async fn history(&self, id: &str) -> Result<Value> {

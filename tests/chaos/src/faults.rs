@@ -35,6 +35,9 @@ pub enum Fault {
     RestartRedis,
     /// The machine of Redis loses power in the middle of a write.
     PowerRedis,
+    /// The machine of Redis loses power, and the writes of the last second. Only if it is asked for: clients have to
+    /// repeat acknowledged starts and events then.
+    LoseRedis,
     /// kill -9 of a master of a Redis Cluster. Its replica takes over, and it comes back as a replica.
     KillMaster,
     /// A replica takes over from its master, in agreement with it.
@@ -54,11 +57,11 @@ pub enum Fault {
 /// The time in which a process must end after SIGTERM.
 const STOP_MAX: Duration = Duration::from_secs(180);
 
-/// How long NATS' machine had not written to its disk when it loses power.
+/// How long a server's machine had not written to its disk when it loses power.
 const UNSYNCED: Duration = Duration::from_secs(1);
 
 /// The names on the command line.
-const ALL: [(&str, Fault); 18] = [
+const ALL: [(&str, Fault); 19] = [
     ("kill-worker", Fault::KillWorker),
     ("kill-coordinator", Fault::KillCoordinator),
     ("pause", Fault::PauseWorker),
@@ -70,6 +73,7 @@ const ALL: [(&str, Fault); 18] = [
     ("damage-nats", Fault::DamageNats),
     ("restart-redis", Fault::RestartRedis),
     ("power-redis", Fault::PowerRedis),
+    ("lose-redis", Fault::LoseRedis),
     ("kill-master", Fault::KillMaster),
     ("fail-over", Fault::FailOver),
     ("freeze-master", Fault::FreezeMaster),
@@ -80,10 +84,11 @@ const ALL: [(&str, Fault); 18] = [
 ];
 
 impl Fault {
-    /// Those that servers of every version survive.
+    /// Those that servers of every version survive, and after which nothing that was acknowledged is missing.
     pub fn all() -> Vec<Fault> {
         let all = ALL.iter().map(|(_, fault)| *fault);
-        all.filter(|fault| *fault != Fault::DamageNats).collect()
+        all.filter(|fault| !matches!(fault, Fault::DamageNats | Fault::LoseRedis))
+            .collect()
     }
 
     pub fn as_str(self) -> &'static str {
@@ -97,7 +102,9 @@ impl Fault {
             Fault::KillMaster | Fault::FailOver | Fault::FreezeMaster | Fault::Reshard => {
                 redis_cluster
             }
-            Fault::CutRedis | Fault::RestartRedis | Fault::PowerRedis => !redis_cluster,
+            Fault::CutRedis | Fault::RestartRedis | Fault::PowerRedis | Fault::LoseRedis => {
+                !redis_cluster
+            }
             _ => true,
         }
     }
@@ -105,6 +112,11 @@ impl Fault {
     /// Whether NATS may lose messages that it has acknowledged.
     pub fn loses_messages(self) -> bool {
         matches!(self, Fault::WipeNats | Fault::PowerNats | Fault::DamageNats)
+    }
+
+    /// Whether publishers have to publish again what seems to have no effect.
+    pub fn loses_events(self) -> bool {
+        self.loses_messages() || self == Fault::LoseRedis
     }
 
     /// Whether the fault lasts for the whole run, instead of being injected from time to time.
@@ -216,6 +228,7 @@ impl Injector {
             Fault::PowerNats => self.lock().nats.lose_power(UNSYNCED)?,
             Fault::DamageNats => self.lock().nats.damage()?,
             Fault::PowerRedis => self.lock().redis.lose_power()?,
+            Fault::LoseRedis => _ = self.lock().redis.lose_writes(UNSYNCED)?,
             Fault::RestartRedis => {
                 let mut cluster = self.lock();
                 cluster.redis.kill()?;

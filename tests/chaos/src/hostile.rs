@@ -1,6 +1,5 @@
 //! Hostile definitions, events, and clients that hold connections or read what is expensive. Each tries to exhaust
-//! shared resources. Ordinary instances
-//! run beside them, and must have the same outcome as without them.
+//! shared resources. Ordinary instances run beside them, and must have the same outcome as without them.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -8,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
+use async_nats::jetstream;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpSocket, TcpStream};
@@ -25,6 +25,13 @@ const IDLE_FROM: [u8; 4] = [127, 0, 0, 9];
 /// The bytes of an event's data, and the number of such events that are sent at once.
 const EVENT_BYTES: usize = 900_000;
 const EVENTS: usize = 4;
+/// The number of large events that are published to NATS at once, more than it holds for a connection, and of rounds
+/// between two such floods.
+const FLOOD: usize = 150;
+const FLOOD_ROUNDS: usize = 5;
+/// The number of events that become dead letters in a round, and the bytes of a header of each.
+const LETTERS: usize = 20;
+const LETTER_BYTES: usize = 60_000;
 /// The number of requests at once for what is expensive to read.
 const READERS: usize = 4;
 /// The number of requests whose bodies never become complete, and the bytes that they send of them.
@@ -41,8 +48,11 @@ pub struct Hostility {
     pub refused: usize,
     /// The number of connections that were held in all rounds.
     pub idle: usize,
-    /// The number of large events that nobody waits for, and of expensive answers with their bytes.
+    /// The number of large events that nobody waits for, of those that came in floods, of dead letters, and of expensive
+    /// answers with their bytes.
     pub events: usize,
+    pub flood: usize,
+    pub letters: usize,
     pub read: usize,
     pub read_bytes: usize,
 }
@@ -57,13 +67,16 @@ impl Hostility {
         };
         format!(
             "refused: {}; taken: {}, of which {} instances were started, and {} starts were not answered \
-             with one; {} idle connections; {} large events were taken; {} expensive answers with {} bytes",
+             with one; {} idle connections; {} large events were taken, {} came in floods; {} dead letters; {} expensive answers with {} \
+             bytes",
             names(refused),
             names(taken),
             self.started,
             self.refused,
             self.idle,
             self.events,
+            self.flood,
+            self.letters,
             self.read,
             self.read_bytes
         )
@@ -275,14 +288,53 @@ async fn keep(api: &Api, seen: &mut Hostility) {
     seen.events += sent.await.into_iter().filter(|is_taken| *is_taken).count();
 }
 
+/// Publishes what the coordinators have to fetch: at times many large events at once, and always some that aren't events.
+/// NATS may refuse them.
+async fn flood(nats: &async_nats::Client, round: usize, seen: &mut Hostility) {
+    let context = jetstream::new(nats.clone());
+    let mut sent = Vec::new();
+    if round.is_multiple_of(FLOOD_ROUNDS) {
+        let data = "x".repeat(EVENT_BYTES);
+        for number in 0..FLOOD {
+            let event = json!({
+                "specversion": "1.0", "id": format!("flood-{round}-{number}"), "source": "/hostile",
+                "type": "hostile.flood", "data": data,
+            });
+            let publish = context.publish("swirl.events.hostile", event.to_string().into());
+            sent.extend(publish.await);
+        }
+    }
+    for sent in std::mem::take(&mut sent) {
+        seen.flood += usize::from(sent.await.is_ok());
+    }
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Large", "x".repeat(LETTER_BYTES));
+    for _ in 0..LETTERS {
+        let publish =
+            context.publish_with_headers("swirl.events.hostile", headers.clone(), "{}".into());
+        sent.extend(publish.await);
+    }
+    for sent in sent {
+        seen.letters += usize::from(sent.await.is_ok());
+    }
+}
+
 /// Starts all definitions repeatedly until the run is over, without waiting for the ends of the instances.
 ///
 /// # Errors
 /// A deployment was not answered.
-pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result<Hostility> {
+pub async fn run(
+    api: &Api,
+    nats: &async_nats::Client,
+    servers: &[SocketAddr],
+    over: &AtomicBool,
+) -> Result<Hostility> {
     let mut seen = Hostility::default();
     let taken = deploy(api, &mut seen).await?;
-    while !over.load(Ordering::Relaxed) {
+    for round in 0.. {
+        if over.load(Ordering::Relaxed) {
+            break;
+        }
         let held = idle(servers).await;
         seen.idle += held.len();
         for id in &taken {
@@ -307,6 +359,7 @@ pub async fn run(api: &Api, servers: &[SocketAddr], over: &AtomicBool) -> Result
         }
         let incomplete = incomplete(servers).await;
         keep(api, &mut seen).await;
+        flood(nats, round, &mut seen).await;
         read(api, &mut seen).await;
         // Time has to pass: the started instances have their effect, and the connections are held.
         tokio::time::sleep(PAUSE).await;

@@ -13,7 +13,7 @@ use futures::StreamExt;
 use serde_json::Value;
 
 use crate::api::Api;
-use crate::check::{Produced, Report};
+use crate::check::{Losses, Produced, Report};
 use crate::cluster::Cluster;
 use crate::definitions;
 use crate::faults::{Fault, Injector};
@@ -213,7 +213,8 @@ async fn drive(
     };
     let injecting = tokio::task::spawn_blocking(move || injector.run());
     let begun = Instant::now();
-    let watch = Watch::default();
+    let loses_writes = options.faults.contains(&Fault::LoseRedis);
+    let watch = Watch::new(loses_writes);
     let mut memory = Memory::default();
     let attacked = OnceLock::new();
     let loaded = async {
@@ -236,7 +237,7 @@ async fn drive(
             begun.elapsed()
         ));
         attacked.get_or_init(|| (now_ms(), watch.started()));
-        hostile::run(&api, &addresses, &over).await.map(Some)
+        hostile::run(&api, &nats, &addresses, &over).await.map(Some)
     };
     let hostility = tokio::select! {
         done = futures::future::try_join(loaded, attack) => done?.1,
@@ -253,10 +254,10 @@ async fn drive(
 
     let healed = Instant::now();
     let is_wiped = options.faults.iter().any(|fault| fault.loses_messages());
-    if is_wiped {
-        publish_all_again(&nats, watch.all()).await?;
+    tokio::select! {
+        done = watch.finish(options, &api, progress) => done?,
+        done = publish_again(options, &nats, &watch) => match done? {},
     }
-    watch.finish(options, &api, progress).await?;
     let healed_after = healed.elapsed();
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, progress).await?;
@@ -293,7 +294,11 @@ async fn drive(
     report.healed_after = healed_after;
     report.requests_failed = api.failed.load(Ordering::Relaxed);
     let produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
-    service.look(|seen| report.effects(&all, seen, &produced, is_wiped));
+    let losses = Losses {
+        events: is_wiped,
+        writes: loses_writes,
+    };
+    service.look(|seen| report.effects(&all, seen, &produced, losses));
     Ok(report)
 }
 
@@ -428,8 +433,8 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
     }
 }
 
-/// Republishes events whose instances have waited for a while, because NATS may have lost them with its streams. Polled
-/// during the faults.
+/// Republishes events whose instances have waited for a while, because NATS may have lost them with its streams, or
+/// Redis what it wrote of them.
 async fn publish_again(
     options: &Options,
     nats: &async_nats::Client,
@@ -437,7 +442,7 @@ async fn publish_again(
 ) -> Result<Infallible> {
     loop {
         tokio::time::sleep(AGAIN).await;
-        if options.faults.iter().any(|fault| fault.loses_messages()) {
+        if options.faults.iter().any(|fault| fault.loses_events()) {
             let until = now_ms() - AGAIN.as_millis() as i64;
             let mut waiting = watch.all();
             waiting.retain(|started| started.asked_ms < until);

@@ -20,6 +20,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Default)]
 pub struct Watch {
     state: Mutex<State>,
+    /// Redis may lose instances, which are started again.
+    starts_again: bool,
 }
 
 /// An instance, its id, and the time of the client's request (in milliseconds since the epoch).
@@ -38,7 +40,23 @@ struct State {
     report: Report,
 }
 
+/// The result of polling one instance.
+enum Looked {
+    Running,
+    Ended(Box<Ended>),
+    /// It was lost, and is started again.
+    Again(Started),
+}
+
 impl Watch {
+    /// `starts_again`: Redis may lose instances.
+    pub fn new(starts_again: bool) -> Watch {
+        Watch {
+            starts_again,
+            ..Watch::default()
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,30 +148,42 @@ impl Watch {
         let batch: Vec<_> = self.lock().under_way.iter().take(count).cloned().collect();
         let looks = batch.iter().map(|started| async move {
             let id = &started.id;
-            let view = api.instance(id).await?;
+            let view = match api.find(id).await? {
+                Some(view) => view,
+                None if self.starts_again => {
+                    let id = api.start(&started.planned).await?;
+                    let started = started.clone();
+                    return Ok(Looked::Again(Started { id, ..started }));
+                }
+                None => bail!("there is no instance {id}"),
+            };
             if view["status"] == "running" {
-                return Ok(None);
+                return Ok(Looked::Running);
             }
             let history = api.history(id).await?;
-            Ok(Some(Ended {
+            Ok(Looked::Ended(Box::new(Ended {
                 planned: started.planned.clone(),
                 asked_ms: started.asked_ms,
                 view,
                 history,
-            }))
+            })))
         });
-        let looked: Vec<Result<Option<Ended>>> = stream::iter(looks).buffered(16).collect().await;
-        let looked: Vec<Option<Ended>> = looked.into_iter().collect::<Result<_>>()?;
+        let looked: Vec<Result<Looked>> = stream::iter(looks).buffered(16).collect().await;
+        let looked: Vec<Looked> = looked.into_iter().collect::<Result<_>>()?;
         let mut state = self.lock();
         // Others were only added at the end meanwhile.
         state.under_way.drain(..batch.len());
         for (one, found) in batch.into_iter().zip(looked) {
             match found {
-                Some(ended) => {
+                Looked::Ended(ended) => {
                     state.report.look_at(&ended);
                     state.ended.push(ended.planned);
                 }
-                None => state.under_way.push_back(one),
+                Looked::Running => state.under_way.push_back(one),
+                Looked::Again(started) => {
+                    state.report.again.insert(started.planned.number);
+                    state.under_way.push_back(started);
+                }
             }
         }
         Ok(())

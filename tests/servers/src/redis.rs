@@ -1,6 +1,8 @@
 //! One Redis server.
 
 use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
@@ -125,6 +127,31 @@ impl RedisServer {
     /// The machine loses power in the middle of a write to the append-only file.
     pub fn lose_power(&mut self) -> Result<()> {
         self.kill()?;
+        let mut file = std::fs::OpenOptions::new()
+            .append(true)
+            .open(self.log_file()?)?;
+        file.write_all(b"*3\r\n$3\r\nSET\r\n$4\r\nto")?;
+        self.launch()
+    }
+
+    /// The machine loses power, and with it what was written to the append-only file in this time before, as with
+    /// `appendfsync everysec`. Returns whether it did: a file that was rewritten meanwhile is left alone.
+    pub fn lose_writes(&mut self, unsynced: Duration) -> Result<bool> {
+        let before = self.log_file()?;
+        let synced = std::fs::metadata(&before)?.len();
+        std::thread::sleep(unsynced);
+        self.kill()?;
+        let loses = self.log_file()? == before;
+        if loses {
+            let file = std::fs::OpenOptions::new().write(true).open(before)?;
+            file.set_len(synced)?;
+        }
+        self.launch()?;
+        Ok(loses)
+    }
+
+    /// The append-only file that it writes now.
+    fn log_file(&self) -> Result<PathBuf> {
         let folder = self.folder().join("appendonlydir");
         let files = std::fs::read_dir(folder)?.collect::<std::io::Result<Vec<_>>>()?;
         let paths = files.iter().map(std::fs::DirEntry::path);
@@ -135,10 +162,7 @@ impl RedisServer {
                     .and_then(|found| found.modified())
                     .ok()
             });
-        let last = last.context("there is no append-only file")?;
-        let mut file = std::fs::OpenOptions::new().append(true).open(last)?;
-        file.write_all(b"*3\r\n$3\r\nSET\r\n$4\r\nto")?;
-        self.launch()
+        last.context("there is no append-only file")
     }
 
     /// `redis://127.0.0.1:PORT`

@@ -25,9 +25,10 @@ const EVENT_MAX: usize = 32 << 10;
 /// The header of an event whose data was dropped.
 const CUT: &str = "Swirl-Cut";
 
-/// A page of a listing ends when its letters have this size. The next one may exceed it.
+/// A page of a listing ends when the letters that were read for it have this size, with their headers. The last one may
+/// exceed it.
 const PAGE_BYTES: usize = 4 << 20;
-/// How many letters are read at a time. Each is as large as a message may be, and a server cuts a connection for which
+/// How many letters are read at a time, one for each listing. Each is as large as a message may be, and a server cuts a connection for which
 /// it holds too much. It counts a letter until the write that carried it has ended, so twice as many may count: the
 /// next are asked for as soon as the first have arrived.
 const READS_MAX: usize = 2;
@@ -38,10 +39,10 @@ pub struct DeadLetters {
     reads: Arc<Semaphore>,
 }
 
-/// Some dead letters, oldest first.
+/// Some dead letters, oldest first, or what was picked of each.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letters {
-    pub letters: Vec<Letter>,
+pub struct Letters<T> {
+    pub letters: Vec<T>,
     /// There may be more, after the last one.
     pub has_more: bool,
 }
@@ -57,7 +58,7 @@ pub struct Letter {
     pub subject: String,
     pub reason: String,
     pub headers: Vec<(String, String)>,
-    pub payload: Vec<u8>,
+    pub payload: Bytes,
     /// The data was dropped because it was too large, so the message cannot be sent again.
     pub is_cut: bool,
 }
@@ -166,21 +167,27 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Returns dead letters from this sequence number on, oldest first. There are fewer than `limit` if they are large.
+    /// Returns what `pick` takes of the dead letters from this sequence number on, oldest first. There are fewer than
+    /// `limit` if they are large. Only few listings read at a time, and only what was picked is kept of each letter.
     ///
     /// # Errors
     /// JetStream doesn't respond.
-    pub async fn list(&self, from: u64, limit: usize) -> Result<Letters, Error> {
+    pub async fn list<T>(
+        &self,
+        from: u64,
+        limit: usize,
+        pick: impl Fn(Letter) -> T,
+    ) -> Result<Letters<T>, Error> {
+        let _place = self.reads.acquire().await;
         let stream = self.stream().await?;
         let (mut letters, mut bytes, mut next) = (Vec::new(), 0, from.max(1));
         while letters.len() < limit && bytes < PAGE_BYTES {
             // One after another, and without a consumer, which would outlive the request.
-            let _place = self.reads.acquire().await;
             match stream.get_first_raw_message_by_subject(">", next).await {
                 Ok(message) => {
                     next = message.sequence + 1;
-                    bytes += message.payload.len();
-                    letters.push(letter_of(&message));
+                    bytes += size_of(&message);
+                    letters.push(pick(letter_of(message)));
                 }
                 Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => {
                     return Ok(Letters {
@@ -205,7 +212,7 @@ impl DeadLetters {
         let stream = self.stream().await?;
         let _place = self.reads.acquire().await;
         match stream.get_raw_message(sequence).await {
-            Ok(message) => Ok(Some(letter_of(&message))),
+            Ok(message) => Ok(Some(letter_of(message))),
             Err(error) if error.kind() == RawMessageErrorKind::NoMessageFound => Ok(None),
             Err(error) => Err(Error::JetStream(error.to_string())),
         }
@@ -222,7 +229,7 @@ impl DeadLetters {
         }
         let (subject, payload) = (letter.subject.clone(), letter.payload.clone());
         let context = &self.streams.context;
-        let sent = context.publish_with_headers(subject, headers, payload.into());
+        let sent = context.publish_with_headers(subject, headers, payload);
         let failed = |error: String| Error::JetStream(error);
         let sent = sent.await.map_err(|error| failed(error.to_string()))?;
         sent.await.map_err(|error| failed(error.to_string()))?;
@@ -253,7 +260,14 @@ fn at(time: DateTime) -> Timestamp {
     Timestamp(i64::try_from(time.unix_timestamp_nanos() / 1_000_000).unwrap_or_default())
 }
 
-fn letter_of(message: &StreamMessage) -> Letter {
+/// The bytes of a message with its headers.
+fn size_of(message: &StreamMessage) -> usize {
+    let headers = message.headers.iter();
+    let values = headers.flat_map(|(_, values)| values.iter().map(|value| value.as_str().len()));
+    message.payload.len() + values.sum::<usize>()
+}
+
+fn letter_of(message: StreamMessage) -> Letter {
     let kind = message.subject.rsplit('.').next().unwrap_or_default();
     let mut letter = Letter {
         sequence: message.sequence,
@@ -262,7 +276,7 @@ fn letter_of(message: &StreamMessage) -> Letter {
         subject: String::new(),
         reason: String::new(),
         headers: Vec::new(),
-        payload: message.payload.to_vec(),
+        payload: message.payload,
         is_cut: false,
     };
     for (name, values) in message.headers.iter() {

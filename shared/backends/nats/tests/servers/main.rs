@@ -111,7 +111,7 @@ async fn events_of_users_arrive_and_produced_ones_are_marked() {
             .is_err()
     );
     let letters = DeadLetters::new(rig.streams.clone())
-        .list(0, 10)
+        .list(0, 10, |letter| letter)
         .await
         .unwrap()
         .letters;
@@ -285,20 +285,47 @@ async fn large_dead_letters_are_listed_in_pages_and_without_consumers() {
     let rig = tight_rig().await;
     publish_large(&rig, "swirl-dead.default.event", 25).await;
     let letters = DeadLetters::new(rig.streams.clone());
-    let listings = (0..8).map(|_| letters.list(0, 500));
+    let listings = (0..8).map(|_| letters.list(0, 500, |letter| letter));
     for page in futures::future::join_all(listings).await {
         let page = page.unwrap();
         // The first that reaches 4 MiB is the last one.
         assert_eq!((page.letters.len(), page.has_more), (10, true));
     }
-    let last = letters.list(21, 500).await.unwrap();
+    let last = letters.list(21, 500, |letter| letter).await.unwrap();
     assert_eq!((last.letters.len(), last.has_more), (5, false));
-    assert_eq!(letters.list(26, 500).await.unwrap().letters, []);
-    assert_eq!(letters.list(3, 2).await.unwrap().letters[1].sequence, 4);
+    assert_eq!(
+        letters
+            .list(26, 500, |letter| letter)
+            .await
+            .unwrap()
+            .letters,
+        []
+    );
+    assert_eq!(
+        letters.list(3, 2, |letter| letter).await.unwrap().letters[1].sequence,
+        4
+    );
     assert_eq!(connects(&rig), 1, "the server has not cut the connection");
     let context = async_nats::jetstream::new(rig.client.clone());
     let stream = context.get_stream("SWIRL_default_DEAD").await.unwrap();
     assert_eq!(stream.cached_info().state.consumer_count, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn headers_count_toward_a_page_of_dead_letters() {
+    let rig = tight_rig().await;
+    let context = async_nats::jetstream::new(rig.client.clone());
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Large", "x".repeat(60_000));
+    for _ in 0..75 {
+        let sent =
+            context.publish_with_headers("swirl-dead.default.event", headers.clone(), "{}".into());
+        sent.await.unwrap().await.unwrap();
+    }
+    let letters = DeadLetters::new(rig.streams.clone());
+    let page = letters.list(0, 500, |letter| letter.sequence).await;
+    let page = page.unwrap();
+    assert_eq!((page.letters.len(), page.has_more), (70, true));
 }
 
 /// Events that were on their way when the connection broke are lost, and no further one shows the gap.

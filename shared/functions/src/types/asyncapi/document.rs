@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::bundle::{Refused, bundle};
 use crate::problem::{Part, Unusable};
-use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read};
+use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read, shown_version};
 
 /// The maximum length of a chain of references.
 const REF_HOPS_MAX: usize = 32;
@@ -66,7 +66,8 @@ impl Document {
             Some("3") => Version::V3,
             _ => {
                 return Err(format!(
-                    "AsyncAPI version {version} is not supported; use 2.x or 3.x"
+                    "AsyncAPI {} is not supported; use 2.x or 3.x",
+                    shown_version(&version)
                 ));
             }
         };

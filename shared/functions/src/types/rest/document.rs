@@ -272,6 +272,7 @@ mod tests {
             ("openapi: 4.0.0", "version 4.0.0 is not supported"),
             ("openapi: 3.2.0", "version 3.2.0 is not supported"),
             ("swagger: 1.2", "version 1.2 is not supported"),
+            ("openapi: s3cret", "OpenAPI in the version of this document"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

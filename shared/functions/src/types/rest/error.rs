@@ -15,7 +15,7 @@ pub enum Error {
         "not an OpenAPI document: it has neither `openapi: 3.x` nor `swagger: \"2.0\"` at the top"
     )]
     NotOpenApi,
-    #[error("OpenAPI version {version} is not supported; use 3.0, 3.1 or Swagger 2.0")]
+    #[error("OpenAPI {} is not supported; use 3.0, 3.1 or Swagger 2.0", shown_version(.version))]
     Version { version: String },
     #[error("{at}: the reference `{reference}` leads to `{uri}`, and that document isn't there")]
     MissingDocument {
@@ -43,6 +43,17 @@ pub enum Error {
     NoAddress(String),
     #[error("{at}: {message}")]
     Invalid { at: String, message: String },
+}
+
+/// Only what looks like a version is quoted, because a document may be anything that the fetching process can read.
+pub(crate) fn shown_version(version: &str) -> String {
+    let is_version = version.len() <= 16
+        && version.starts_with(|c: char| c.is_ascii_digit())
+        && version.chars().all(|c| c.is_ascii_digit() || c == '.');
+    match is_version {
+        true => format!("version {version}"),
+        false => "in the version of this document".to_owned(),
+    }
 }
 
 impl Error {

@@ -50,6 +50,7 @@ mod task;
 
 pub use caller::{CallContext, RestCaller};
 pub use document::OpenApi;
+pub(crate) use error::shown_version;
 pub use error::{DOCUMENT_BYTES_MAX, Error};
 pub(crate) use function::TYPE;
 pub(crate) use inline::server as metadata_server;

@@ -22,7 +22,7 @@ impl Reader<'_, '_> {
             }
             Some(node) if node.items().is_some() => self.value(node, DEFINITION, false),
             Some(node) => self
-                .expr(node, "'in'", DEFINITION)
+                .data_expr(node, "'in'", DEFINITION)
                 .map(Template::Expression),
         };
         let item = self.variable(self.meant(obj, "each"), "'each'", "item");

@@ -117,6 +117,10 @@ fn mistakes_are_reported_at_their_place() {
             "error unknown-state /do/0/a/fork/branches/0/b/then 2",
         ),
         (
+            "use: {secrets: [s]}\ndo: [{a: {for: {in: '${ [$secrets.s] }'}, do: [{b: {set: {x: '${ $item }'}}}]}}]",
+            "warning secret-in-data /do/0/a/for/in 3",
+        ),
+        (
             "use: {secrets: [s]}\ndo: [{a: {set: {x: '${ $secrets.t }'}}}]",
             "warning secret-in-data /do/0/a/set/x 3\nerror unknown-secret /do/0/a/set/x 3",
         ),

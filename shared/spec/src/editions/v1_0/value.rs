@@ -65,10 +65,30 @@ impl Reader<'_, '_> {
         what: &str,
         names: &'static [&'static str],
     ) -> Option<ExprId> {
+        self.expr_in(node, what, names, true)
+    }
+
+    /// An expression whose result is stored.
+    pub fn data_expr(
+        &mut self,
+        node: &Node,
+        what: &str,
+        names: &'static [&'static str],
+    ) -> Option<ExprId> {
+        self.expr_in(node, what, names, false)
+    }
+
+    fn expr_in(
+        &mut self,
+        node: &Node,
+        what: &str,
+        names: &'static [&'static str],
+        secrets: bool,
+    ) -> Option<ExprId> {
         let params = self.params.clone();
         let sight = VisibleVars {
             params: &params,
-            secrets: true,
+            secrets,
             names,
             ..VisibleVars::PLAIN
         };
