@@ -17,7 +17,7 @@ use swirl_service::{Audited, BatchLimits, Operation, RATE, RATE_MAX};
 use super::aftermath::Aftermath;
 use super::noted::audited;
 use super::operate::Asker;
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
 use super::{Api, matching, paging, trial};
 use crate::access::Caller;
@@ -62,7 +62,7 @@ pub async fn create(
         let detail = format!(
             "the body must be {{\"operation\": \"retry\", \"query\": \"status = faulted\", \"dryRun\": true}}: {error}"
         );
-        Problem::bad_request("invalid-json", cut(&detail))
+        Problem::bad_request("invalid-json", bounded(&detail))
     })?;
     let dry_run = asked.dry_run;
     let request = match request::key(&headers)? {

@@ -10,7 +10,7 @@ use swirl_presentation::{Rewound, Trail};
 
 use super::Api;
 use super::pictures::Shown;
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded};
 use super::request::Parameters;
 use super::rewind;
 
@@ -24,7 +24,7 @@ pub async fn definition(
     let registry = &api.service.registry;
     let found = registry.resolve(&workflow, Some(&version)).await?;
     let definition = found
-        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+        .map_err(|unknown| Problem::not_found("unknown-workflow", bounded(&unknown.to_string())))?;
     Ok(picture(
         api.pictures.get(&definition, Shown::Nothing).await?,
     ))

@@ -15,7 +15,7 @@ use swirl_service::{
     Action, Audited, BadOperation, Moved, NotRemoved, Operation, Operator, Refusal, Target, Unfit,
 };
 
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters};
 use super::serve::{Asked, Done};
 use super::{Api, trial};
@@ -170,7 +170,7 @@ fn continuing(
             Ok(_) => Ok(Action::Patch { state, patch }),
             Err(error) => {
                 let detail = BadOperation::Patch(error).to_string();
-                Err(Problem::bad_request("invalid-operation", cut(&detail)))
+                Err(Problem::bad_request("invalid-operation", bounded(&detail)))
             }
         },
         (None, None) => Ok(state.map_or(Action::Retry, Action::Rerun)),

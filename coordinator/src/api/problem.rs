@@ -78,6 +78,16 @@ pub fn cut(text: &str) -> String {
     short
 }
 
+/// Shortens a message that may contain long texts of clients. Ordinary ones stay whole.
+pub fn bounded(message: &str) -> String {
+    const CHARS_MAX: usize = 1_000;
+    let mut short: String = message.chars().take(CHARS_MAX).collect();
+    if short.len() < message.len() {
+        short.push('…');
+    }
+    short
+}
+
 impl From<swirl_service::Error> for Problem {
     fn from(error: swirl_service::Error) -> Problem {
         match &error {

@@ -14,7 +14,7 @@ use swirl_content::CodingError;
 use swirl_model::Data;
 use swirl_serve::BodyError;
 
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded};
 
 /// The longest `Idempotency-Key`, in bytes.
 const KEY_BYTES_MAX: usize = 255;
@@ -205,7 +205,7 @@ pub fn draw() -> Result<String, Problem> {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "no-randomness",
-            format!("no random id can be made: {}", cut(&error.to_string())),
+            format!("no random id can be made: {}", bounded(&error.to_string())),
         )
     })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

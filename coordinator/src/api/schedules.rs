@@ -13,7 +13,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::workflow::When;
 use swirl_service::{Audited, NotFilled, Operator, Planned};
 
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded, cut};
 use super::request::{self, located};
 use super::serve::{Asked, Done};
 use super::{Api, definitions, paging};
@@ -87,7 +87,7 @@ async fn set_paused(
     let deployed = definitions::resolve(api, &id).await?;
     if deployed.calendar.is_none() {
         let detail = format!("{} has no schedule", deployed.id());
-        return Err(Problem::conflict("no-schedule", cut(&detail)));
+        return Err(Problem::conflict("no-schedule", bounded(&detail)));
     }
     api.service.pause_schedule(&id, paused).await?;
     let action = match paused {
@@ -132,11 +132,12 @@ pub async fn backfill(
         // A date is its beginning in UTC, as in queries.
         let midnight = format!("{text}T00:00:00Z");
         let is_date = text.len() == "2026-01-31".len();
-        Timestamp::parse(if is_date { &midnight } else { text }).map_err(|error| {
+        Timestamp::parse(if is_date { &midnight } else { text }).map_err(|_| {
             let detail = format!(
-                "'{name}' is not an instant such as 2026-01-31T00:00:00Z or 2026-01-31: {error}"
+                "'{name}' is '{}', which is not an instant such as 2026-01-31T00:00:00Z or 2026-01-31",
+                cut(text)
             );
-            Problem::bad_request("invalid-json", cut(&detail))
+            Problem::bad_request("invalid-json", detail)
         })
     };
     let Backfill { from, to, dry_run } = asked.body;
@@ -181,14 +182,14 @@ fn refused(detail: &str) -> Problem {
 async fn scheduled(api: &Api, workflow: &str) -> Result<Arc<Definition>, Problem> {
     let found = api.service.registry.resolve(workflow, None).await?;
     let definition = found
-        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+        .map_err(|unknown| Problem::not_found("unknown-workflow", bounded(&unknown.to_string())))?;
     let schedule = definition.workflow.schedule.as_ref();
     let starts = schedule.is_some_and(|schedule| !matches!(schedule.when, When::Window(_)));
     let catalog = api.service.registry.catalog().await?;
     let deployed = catalog.one(&definition.id);
     if !starts || deployed.is_none_or(|one| !one.starts_by_schedule()) {
         let detail = format!("{} has no schedule that starts instances", definition.id);
-        return Err(Problem::conflict("no-schedule", cut(&detail)));
+        return Err(Problem::conflict("no-schedule", bounded(&detail)));
     }
     Ok(definition)
 }

@@ -12,7 +12,7 @@ use swirl_service::{Audited, Operator};
 
 use super::Api;
 use super::noted::audited;
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded};
 use super::request::{self, Parameters, Unread};
 use crate::access::{Caller, Need};
 
@@ -189,7 +189,7 @@ where
 
 fn parsed<B: DeserializeOwned>(bytes: &[u8], example: &str) -> Result<B, Problem> {
     serde_json::from_slice(bytes).map_err(|error| {
-        let error = cut(&error.to_string());
+        let error = bounded(&error.to_string());
         Problem::bad_request(
             "invalid-json",
             format!("the body must be {example}: {error}"),

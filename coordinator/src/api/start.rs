@@ -18,7 +18,7 @@ use swirl_service::{Refused, StartRequest, Started};
 
 use super::Api;
 use super::instance_view::shown;
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded};
 use super::request::{self, Parameters, Unread, located};
 
 /// The largest input, in bytes.
@@ -98,7 +98,7 @@ pub async fn start(
 }
 
 fn problem(refused: &Refused) -> Problem {
-    let detail = cut(&refused.to_string());
+    let detail = bounded(&refused.to_string());
     match refused {
         Refused::Unknown(_) => Problem::not_found("unknown-workflow", detail),
         Refused::Rate { .. } => {

@@ -18,7 +18,7 @@ use swirl_presentation::{Occupancies, Occupancy};
 
 use super::Api;
 use super::pictures::Shown;
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded};
 use super::request::Parameters;
 
 /// How many running and how many faulted instances are counted, the newest first.
@@ -44,7 +44,7 @@ pub async fn states(
     let registry = &api.service.registry;
     let found = registry.resolve(&workflow, Some(&version)).await?;
     let definition = found
-        .map_err(|unknown| Problem::not_found("unknown-workflow", cut(&unknown.to_string())))?;
+        .map_err(|unknown| Problem::not_found("unknown-workflow", bounded(&unknown.to_string())))?;
     let id = &definition.id;
     let (running, all_running) = newest(&api, id, Status::Running).await?;
     let (faulted, all_faulted) = newest(&api, id, Status::Faulted).await?;

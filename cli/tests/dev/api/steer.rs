@@ -173,6 +173,11 @@ async fn backfilled(dev: &Dev) {
     };
     let dry = ask("hourly", from, to, true).await.is(200);
     assert_eq!(new(&dry), [true; 3]);
+    let wrong = ask("hourly", "2026-10-01 05:00", to, true).await;
+    assert_eq!(
+        wrong.refused(400, "invalid-json")["detail"],
+        "'from' is '2026-10-01 05:00', which is not an instant such as 2026-01-31T00:00:00Z or 2026-01-31"
+    );
     let first = ask("hourly", from, to, false).await.is(200);
     assert_eq!(new(&first), [true; 3], "the dry run started nothing");
     assert_eq!(first["starts"][1]["at"], "2024-01-01T01:00:00.000Z");
