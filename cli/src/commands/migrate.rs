@@ -235,8 +235,9 @@ fn target(args: &Args) -> anyhow::Result<Target> {
 /// Rewrites the forms of SonataFlow, see [`sonataflow`].
 fn from_sonataflow(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let file = args.file.display();
-    let text =
-        std::fs::read_to_string(&args.file).with_context(|| format!("{file} cannot be read"))?;
+    let text = swirl_documents::files::read(&args.file, swirl_documents::files::BYTES_MAX)
+        .with_context(|| format!("{file} cannot be read"))?;
+    let text = String::from_utf8(text).with_context(|| format!("{file} cannot be read"))?;
     let rewritten = match sonataflow::rewrite(&text) {
         Ok(rewritten) => rewritten,
         Err(error) => {
@@ -251,7 +252,8 @@ fn from_sonataflow(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
     if terminal.output == Output::Json {
         let changes = changes.iter();
-        let changes = changes.map(|one| json!({"line": one.line, "message": one.message}));
+        let changes = changes
+            .map(|one| json!({"line": one.line, "column": one.column, "message": one.message}));
         let report = json!({
             "document": rewritten.text, "changes": changes.collect::<Vec<_>>(),
         });
@@ -262,7 +264,8 @@ fn from_sonataflow(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         terminal.result(&rewritten.text)?;
     }
     for change in changes {
-        terminal.message(&format!("{file}:{}: {}", change.line, change.message));
+        let (line, column) = (change.line, change.column);
+        terminal.message(&format!("{file}:{line}:{column}: {}", change.message));
     }
     if changes.is_empty() {
         terminal.message(&format!("{file}: nothing to rewrite"));

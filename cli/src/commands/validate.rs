@@ -408,6 +408,20 @@ mod tests {
     }
 
     #[test]
+    fn each_place_written_as_for_sonataflow_counts() {
+        let text = "id: w\nversion: 1.0.0\nspecVersion: '0.8'\nfunctions: [{name: f, type: custom, operation: sysout}]\nstates: [{name: A, type: operation, actions: [{functionRef: {refName: f, arguments: {a: .b, c: 'Hello {{ .d }}'}}}], end: true}]\n";
+        let shown = human(&read(text), false);
+        assert!(
+            shown.contains("ATTENTION: 2 texts look like expressions"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("hint: 2 places are written as for SonataFlow"),
+            "{shown}"
+        );
+    }
+
+    #[test]
     fn sarif_contains_all_files() {
         let bad = read(&GOOD.replace("end: true", "transitoin: B"));
         let sarif: Value = serde_json::from_str(&sarif(&[read(GOOD), bad])).unwrap();

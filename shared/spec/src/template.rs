@@ -3,6 +3,8 @@
 //! The closing brace is found by the rules of the expression language: braces nest, and braces in strings and (in jq)
 //! comments don't count. `$${` is a literal `${` (docs/language.md#decision-64).
 
+use std::ops::Range;
+
 use swirl_model::workflow::Language;
 
 /// The delimiters around an expression in a text.
@@ -89,6 +91,76 @@ pub fn pieces(
         pieces.push(Piece::Text(plain));
     }
     Ok(pieces)
+}
+
+/// Where the expressions in a text are, without their delimiters. Nothing follows one that is never closed.
+pub fn expressions(text: &str, delimiters: Delimiters, language: Language) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(open) = text[at..].find(delimiters.open()) {
+        let open = at + open;
+        let start = open + delimiters.open().len();
+        if delimiters == Delimiters::Dollar && text[..open].ends_with('$') {
+            at = start;
+            continue;
+        }
+        let end = match language {
+            Language::Jq => closing(&text[start..]),
+            _ => closing_of_jsonpath(&text[start..]),
+        };
+        let Some(end) = end.map(|end| start + end) else {
+            break;
+        };
+        if !text[end..].starts_with(delimiters.close()) {
+            break;
+        }
+        found.push(start..end);
+        at = end + delimiters.close().len();
+    }
+    found
+}
+
+/// Where the variables (`$name`) of a jq expression are. A `$` in a string belongs to its text, unless it is in `\( )`.
+pub fn variables(expression: &str) -> Vec<Range<usize>> {
+    let bytes = expression.as_bytes();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let mut found = Vec::new();
+    // For each string around the place: how many parentheses are open in its interpolation. `None` in the string itself.
+    let mut strings: Vec<Option<usize>> = Vec::new();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match (strings.last_mut(), byte) {
+            (Some(place @ None), b'\\') => {
+                if bytes.get(at + 1) == Some(&b'(') {
+                    *place = Some(0);
+                }
+                at += 1;
+            }
+            (Some(None), b'"') => drop(strings.pop()),
+            (Some(None), _) => {}
+            (_, b'"') => strings.push(None),
+            (Some(Some(open)), b'(') => *open += 1,
+            (Some(place @ Some(0)), b')') => *place = None,
+            (Some(Some(open)), b')') => *open -= 1,
+            (_, b'#') => {
+                let rest = bytes[at..].iter();
+                at += rest.take_while(|byte| **byte != b'\n').count();
+                continue;
+            }
+            (_, b'$') => {
+                let rest = bytes[at + 1..].iter();
+                let end = at + 1 + rest.take_while(|byte| is_name(byte)).count();
+                if end > at + 1 {
+                    found.push(at..end);
+                }
+                at = end;
+                continue;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    found
 }
 
 /// The expression, if the text consists of a single one and optional white space (docs/language.md#decision-13).
@@ -188,6 +260,45 @@ mod tests {
                     Piece::Expression(text) => format!("<{text}>"),
                 })
                 .collect(),
+        }
+    }
+
+    #[test]
+    fn expressions_in_a_text_have_places() {
+        for (text, delimiters, inside) in [
+            ("a ${ .a } b ${.b}", Delimiters::Dollar, " .a |.b"),
+            (
+                "$${ .a } ${ {x: \"}\"} }",
+                Delimiters::Dollar,
+                " {x: \"}\"} ",
+            ),
+            ("Hello {{ .a }}, {{.b}}!", Delimiters::Braces, " .a |.b"),
+            ("{{ .a }} {{ .b", Delimiters::Braces, " .a "),
+            ("{{ .a } }}", Delimiters::Braces, ""),
+            ("none", Delimiters::Dollar, ""),
+        ] {
+            let found = expressions(text, delimiters, Language::Jq);
+            let found: Vec<&str> = found.into_iter().map(|place| &text[place]).collect();
+            assert_eq!(found.join("|"), inside, "{text}");
+        }
+    }
+
+    #[test]
+    fn variables_in_strings_are_texts() {
+        for (text, names) in [
+            ("$a.x + $b[\"$c\"]", "$a $b"),
+            (
+                r#""$a \($b + "$c \($d)" + (1 | $e)) $f" + $g"#,
+                "$b $d $e $g",
+            ),
+            (". # $a\n| $b_1", "$b_1"),
+            (r#""\\($a)" + "\"$b""#, ""),
+            ("$", ""),
+            ("\"$a", ""),
+        ] {
+            let found = variables(text);
+            let found: Vec<&str> = found.into_iter().map(|place| &text[place]).collect();
+            assert_eq!(found.join(" "), names, "{text}");
         }
     }
 

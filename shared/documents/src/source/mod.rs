@@ -13,6 +13,7 @@ mod scalar;
 mod yaml;
 
 pub use node::{Member, Node, NodeKind};
+pub use yaml::{Notation, Written, written};
 
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Diagnostics, Place};

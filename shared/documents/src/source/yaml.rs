@@ -4,6 +4,7 @@
 //! created. The depth limit bounds recursion.
 
 mod value;
+mod written;
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,6 +16,8 @@ use super::node::{Member, Node, Value, child};
 use super::{Limits, Result_, empty, fatal};
 use crate::codes;
 use crate::diagnostic::{Diagnostics, Place};
+
+pub use written::{Notation, Written, written};
 
 pub(super) fn parse(text: &str, limits: &Limits, diagnostics: &mut Diagnostics) -> Result_<Node> {
     let mut options = granit_parser::Options::default();

@@ -8,7 +8,7 @@ use crate::build::advice::FLAG;
 use crate::build::ctx::{Ctx, Obj};
 use crate::build::expression::VisibleVars;
 use crate::graphql;
-use crate::template::Delimiters;
+use crate::template::{self, Delimiters};
 
 impl Ctx<'_> {
     pub fn invoke_async(&mut self, obj: Obj<'_>) -> bool {
@@ -148,9 +148,8 @@ impl Ctx<'_> {
     /// Texts that look like expressions are sent unchanged, with a warning (docs/language.md#decision-96).
     pub(super) fn warn_unmarked(&mut self, node: &Node) {
         if let Some(text) = node.as_str()
-            && (looks_like_an_expression(text) || self.begins_with_a_parameter(text))
-            // SonataFlow calls the secrets `$SECRET`.
-            && self.compiles(&text.trim().replace("$SECRET.", "$SECRETS."))
+            && (looks_like_an_expression(text) || self.begins_with_a_variable(text))
+            && self.compiles(&with_our_secrets(text.trim()))
         {
             let pair = self.dialect.delimiters.pair();
             let message = format!("'{text}' looks like an expression, and is sent as this text");
@@ -166,32 +165,55 @@ impl Ctx<'_> {
         }
     }
 
-    /// `$item`: the name says that the parameter is meant, whatever follows it.
-    fn begins_with_a_parameter(&self, text: &str) -> bool {
+    /// `$item`, `$SECRETS`: the name says that the variable is meant, whatever follows it.
+    fn begins_with_a_variable(&self, text: &str) -> bool {
         let Some(name) = text.trim().strip_prefix('$') else {
             return false;
         };
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let name = &name[..name.find(|c| !is_name(c)).unwrap_or(name.len())];
         self.params.iter().any(|param| **param == *name)
+            || self.dialect.variables.contains(&name)
+            || name == SECRETS_OF_SONATAFLOW
     }
 
-    /// A text that is an expression in the notation of another edition.
+    /// A text with expressions in the notation of another edition.
     fn warn_other_marks(&mut self, node: &Node) {
         let (pair, other) = match self.dialect.delimiters {
             Delimiters::Dollar => ("${ .name }", Delimiters::Braces),
             Delimiters::Braces => ("{{ $.name }}", Delimiters::Dollar),
         };
         let text = node.as_str().map(str::trim).unwrap_or_default();
-        let inner = text.strip_prefix(other.open());
-        let inner = inner.and_then(|rest| rest.strip_suffix(other.close()));
-        if inner.is_some_and(|inner| inner.trim_start().starts_with(['.', '$'])) {
-            let message =
-                format!("'{text}' is marked as in another edition, and is sent as this text");
+        // What an expression has in its texts is not marked.
+        let own = template::expressions(text, self.dialect.delimiters, self.language);
+        let marked = template::expressions(text, other, self.language)
+            .into_iter()
+            .filter(|place| own.iter().all(|own| !own.contains(&place.start)))
+            .find(|place| text[place.clone()].trim_start().starts_with(['.', '$']));
+        if let Some(place) = marked {
+            let part = place.start - other.open().len()..place.end + other.close().len();
+            let message = format!(
+                "'{}' is marked as in another edition, and is sent as this text",
+                &text[part]
+            );
             let hint = format!("expressions are written as '{pair}' here");
             self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
         }
     }
+}
+
+/// SonataFlow's name of the secrets.
+const SECRETS_OF_SONATAFLOW: &str = "SECRET";
+
+/// An expression of SonataFlow with our name of the secrets.
+fn with_our_secrets(text: &str) -> String {
+    let mut out = text.to_owned();
+    for place in template::variables(text).into_iter().rev() {
+        if text[place.start + 1..place.end] == *SECRETS_OF_SONATAFLOW {
+            out.insert(place.end, 'S');
+        }
+    }
+    out
 }
 
 /// `.number`, `$.x`, `.items[0].id`, `$WORKFLOW.id`, `.greeting+.name`, `"Hello " + .name`, `"Hello \(.name)"`,
@@ -275,6 +297,12 @@ mod tests {
             "{a: .b}",
             "map(.x)",
             "if .a then 1 else 2 end",
+            "$WORKFLOW",
+            "$SECRET",
+            "$SECRET.\"my-key\"",
+            "$SECRET[\"my-key\"] | tostring",
+            "Hello {{ .name }}, you are {{ .age }}",
+            "{{ $.name }}",
         ] {
             assert_eq!(call(text), warned, "{text}");
         }
@@ -289,6 +317,11 @@ mod tests {
             "$item.name",
             "a.b (c.d)",
             "if so, then 1.5",
+            "$SECRET of them",
+            "\"$SECRET\"",
+            "Hello {{name}}",
+            "${ \"Hello {{ .name }}\" }",
+            "{{ .name",
         ] {
             assert_eq!(call(text), "", "{text}");
         }
