@@ -73,6 +73,9 @@ struct Page {
     document: String,
     chart: String,
     occupied: Occupied,
+    /// How many parts of it do something else than they seem to; empty if none.
+    told: String,
+    findings: Vec<Finding>,
 }
 
 pub async fn show(
@@ -82,7 +85,10 @@ pub async fn show(
 ) -> Answer {
     let shell = Shell::new(&visitor, "definitions", format!("{id} {version}")).await?;
     let path = ["definitions", id.as_str(), version.as_str()];
-    let found = visitor.asking.get(&path, &[]).await?;
+    let query = [("diagnostics", "true")];
+    let found = visitor.asking.get(&path, &query).await?;
+    let document = text(&found, "document");
+    let findings = findings(&found, &document);
     let counted = ["definitions", id.as_str(), version.as_str(), "states"];
     let counted = visitor.asking.get(&counted, &[("diagram", "true")]).await?;
     let resources = list(&found, "resources").iter().filter_map(Value::as_str);
@@ -94,12 +100,27 @@ pub async fn show(
         deployed: text(&found, "deployedAt"),
         digest: text(&found, "digest"),
         resources: resources.map(str::to_owned).collect(),
-        document: text(&found, "document"),
+        told: attention(&findings),
+        findings,
+        document,
         chart: bare(&text(&counted, "diagram")),
         occupied: Occupied::new(&id, &version, &counted),
         id,
         version,
     })
+}
+
+/// Texts that look like expressions and are sent as they are: the workflow runs, and does something else.
+fn attention(findings: &[Finding]) -> String {
+    let unmarked = findings.iter();
+    let unmarked = unmarked.filter(|one| one.code == "expression-not-marked");
+    match unmarked.count() {
+        0 => String::new(),
+        1 => "1 text looks like an expression, and is sent as it is written.".to_owned(),
+        count => {
+            format!("{count} texts look like expressions, and are sent as they are written.")
+        }
+    }
 }
 
 #[derive(Template)]

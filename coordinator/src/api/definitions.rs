@@ -18,7 +18,7 @@ use super::noted::audited;
 use super::operate::Asker;
 use super::paging;
 use super::places;
-use super::problem::{Problem, cut};
+use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
@@ -149,7 +149,7 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Unread) -> Result<Source
         let message = format!(
             "the body must be an object with 'document' and, where needed, 'resources' and 'name': {error}"
         );
-        Problem::bad_request("invalid-json", cut(&message))
+        Problem::bad_request("invalid-json", bounded(&message))
     })?;
     if whole.document.len() > DOCUMENT_BYTES_MAX {
         return Err(Problem::new(
@@ -292,7 +292,7 @@ pub(super) async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, 
     let catalog = api.service.registry.catalog().await?;
     catalog.latest_of(workflow).cloned().ok_or_else(|| {
         let detail = format!("there is no workflow '{workflow}'");
-        Problem::not_found("unknown-workflow", cut(&detail))
+        Problem::not_found("unknown-workflow", bounded(&detail))
     })
 }
 
@@ -302,6 +302,9 @@ pub struct Shown {
     /// Includes the files that the document refers to, as they were at deployment.
     #[serde(default)]
     contents: bool,
+    /// Includes the warnings about the document.
+    #[serde(default)]
+    diagnostics: bool,
 }
 
 pub async fn latest(
@@ -310,7 +313,7 @@ pub async fn latest(
     Parameters(shown): Parameters<Shown>,
 ) -> Result<Json<Value>, Problem> {
     let found = resolve(&api, &workflow).await?;
-    whole(&api, found.id(), shown.contents).await
+    whole(&api, found.id(), &shown).await
 }
 
 pub async fn one(
@@ -322,10 +325,10 @@ pub async fn one(
         workflow: workflow.into(),
         version: version.into(),
     };
-    whole(&api, &id, shown.contents).await
+    whole(&api, &id, &shown).await
 }
 
-async fn whole(api: &Api, id: &DefinitionId, contents: bool) -> Result<Json<Value>, Problem> {
+async fn whole(api: &Api, id: &DefinitionId, shown: &Shown) -> Result<Json<Value>, Problem> {
     let record = api.service.registry.store().get(id).await?;
     let record = record.filter(|record| record.deleted.is_none());
     let record = record.ok_or_else(|| unknown(id))?;
@@ -333,7 +336,10 @@ async fn whole(api: &Api, id: &DefinitionId, contents: bool) -> Result<Json<Valu
     body["document"] = json!(record.document);
     let resources: Vec<&str> = record.resources.iter().map(|(uri, _)| &**uri).collect();
     body["resources"] = json!(resources);
-    if contents {
+    if shown.diagnostics {
+        body["diagnostics"] = api.warnings(&record).await.into();
+    }
+    if shown.contents {
         let contents = record.resources.iter();
         let contents = contents.map(|(uri, text)| (uri.to_string(), json!(&**text)));
         body["contents"] = Value::Object(contents.collect());

@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 use swirl_console::VIEWERS_MAX;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
-use swirl_ports::{Batches, InstanceQueries, SavedViews};
+use swirl_ports::{Batches, DefinitionRecord, InstanceQueries, SavedViews};
 use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
 
 use super::answered::Answers;
@@ -260,6 +260,17 @@ impl Api {
     ) -> Result<Outcome, Error> {
         let (outcome, _) = self.deployer.deploy(reader, source, replaces).await?;
         Ok(outcome)
+    }
+
+    /// The warnings about a deployed document.
+    pub(super) async fn warnings(&self, record: &DefinitionRecord) -> Vec<Value> {
+        let source = Source {
+            resources: record.resources.clone(),
+            ..Source::new(record.name.clone(), record.document.clone())
+        };
+        let reader = self.reader.clone();
+        let read = tokio::task::spawn_blocking(move || reader.warnings(&source));
+        read.await.unwrap_or_default()
     }
 
     /// Checks a document as if it were deployed; see [`Deployer::check`].

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use swirl_documents::diagnostic::Diagnostic;
+use swirl_documents::diagnostic::{Diagnostic, Severity};
 use swirl_documents::source::{self, Limits};
 use swirl_functions::resources::Wanted;
 use swirl_functions::{CompiledFunctions, Problem};
 use swirl_model::ids::DefinitionId;
 use swirl_service::Deployment;
-use swirl_spec::resource::FileResources;
+use swirl_spec::Options;
+use swirl_spec::resource::{FileResources, MapResources};
 
 use crate::findings::Locations;
 use crate::loader::{Loader, RESOURCE_BYTES_MAX, Refusal};
@@ -87,6 +88,11 @@ pub trait Reader: Send + Sync {
         Ok(())
     }
 
+    /// The warnings about a deployed document that need nothing but it and the documents that it refers to.
+    fn warnings(&self, _: &Source) -> Vec<Value> {
+        Vec::new()
+    }
+
     /// Whether two documents differ only in comments and layout.
     fn is_equivalent(&self, old: &str, new: &str) -> bool {
         old == new
@@ -158,6 +164,21 @@ impl Reader for DocumentReader {
             warnings: rows(name, &loaded.warnings),
             functions: loaded.functions,
         })
+    }
+
+    fn warnings(&self, source: &Source) -> Vec<Value> {
+        let mut resources = MapResources::default();
+        for (uri, text) in &source.resources {
+            resources.insert(uri.clone(), text.clone().into_bytes());
+        }
+        let options = Options {
+            may_lack_documents: true,
+            ..Options::default()
+        };
+        let reading = swirl_spec::read(source.document.as_bytes(), &resources, &options);
+        let warnings = reading.diagnostics.iter();
+        let warnings = warnings.filter(|found| found.severity == Severity::Warning);
+        rows(&source.name, &warnings.cloned().collect::<Vec<_>>())
     }
 
     fn is_equivalent(&self, old: &str, new: &str) -> bool {

@@ -49,6 +49,7 @@ pub async fn check(dev: &Dev) {
 
     activated(dev).await;
     tried(dev).await;
+    unmarked(dev).await;
     a_secret_in_the_data(dev).await;
     with_what_it_refers_to(dev).await;
     wrong_bodies(dev).await;
@@ -72,6 +73,42 @@ async fn activated(dev: &Dev) {
     dev.post(&path("9"), &[], "")
         .await
         .refused(404, "unknown-workflow");
+}
+
+/// The page of a definition says what it sends as text though it looks like an expression.
+async fn unmarked(dev: &Dev) {
+    let document = "id: unmarked
+version: 1.0.0
+specVersion: '0.8'
+functions: [{name: log, type: custom, operation: sysout}]
+states:
+- name: Log
+  type: operation
+  actions: [{functionRef: {refName: log, arguments: {message: .name, other: 'Hello {{ .name }}'}}}]
+  end: true
+";
+    dev.post(PATH, &[YAML], document).await.is(201);
+    let path = format!("{PATH}/unmarked/1.0.0");
+    let plain = dev.get(&path).await.is(200);
+    assert!(plain.get("diagnostics").is_none(), "{plain:#}");
+    let whole = dev.get(&format!("{path}?diagnostics=true")).await.is(200);
+    let codes = whole["diagnostics"].as_array().unwrap().iter();
+    let codes: Vec<_> = codes.map(|one| one["code"].clone()).collect();
+    assert_eq!(codes, ["expression-not-marked"; 2], "{whole:#}");
+    let page = dev.get("/console/definitions/unmarked/1.0.0").await;
+    for words in [
+        "2 texts look like expressions, and are sent as they are written.",
+        "looks like an expression, and is sent as this text",
+        "line 8",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let page = dev.get("/console/definitions/greeting/1.0.0").await;
+    assert!(
+        !page.text.contains("Warnings about the document"),
+        "{}",
+        page.text
+    );
 }
 
 /// With `dryRun`, a document is checked and nothing else happens.
