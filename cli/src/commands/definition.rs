@@ -5,7 +5,7 @@ use serde_json::Value;
 use swirl_presentation::timeline::shown;
 
 use crate::arguments::Reason;
-use crate::client::{Repeat, Server};
+use crate::client::{Client, Repeat, Server};
 use crate::terminal::Terminal;
 use crate::text::table;
 
@@ -109,7 +109,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             answer.show(terminal, listed)
         }),
         Task::Show(show) => show.server.run(async |client| {
-            let (workflow, version) = parts(&show.workflow, show.version.as_deref());
+            let (workflow, version) =
+                meant(&client, &show.workflow, show.version.as_deref()).await?;
             let mut path = vec!["definitions", workflow];
             path.extend(version);
             let answer = client.get(&path, &[]).await?;
@@ -118,7 +119,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             })
         }),
         Task::Delete(delete) => delete.server.run(async |client| {
-            let (workflow, version) = named(&delete.workflow, delete.version.as_deref())?;
+            let named = named(&client, &delete.workflow, delete.version.as_deref());
+            let (workflow, version) = named.await?;
             let path = ["definitions", workflow, version];
             let mut query = delete.reason.query();
             query.extend(delete.force.then_some(("force", "true")));
@@ -126,7 +128,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             answer.show(terminal, deleted)
         }),
         Task::Activate(activate) => activate.server.run(async |client| {
-            let (workflow, version) = named(&activate.workflow, activate.version.as_deref())?;
+            let named = named(&client, &activate.workflow, activate.version.as_deref());
+            let (workflow, version) = named.await?;
             let path = ["definitions", workflow, version, "activate"];
             let query = activate.reason.query();
             let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Safe);
@@ -142,16 +145,46 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
 }
 
-/// A workflow and its version, as two arguments or as one: 'order:1.0.0'. Versions may contain colons, ids don't.
-fn parts<'a>(workflow: &'a str, version: Option<&'a str>) -> (&'a str, Option<&'a str>) {
-    match (workflow.split_once(':'), version) {
-        (Some((workflow, version)), None) => (workflow, Some(version)),
-        (_, version) => (workflow, version),
+/// How many colons of a name are tried.
+const COLONS_MAX: usize = 16;
+
+/// What a name can mean: a workflow and its version, as two arguments or as one ('order:1.0.0'), or a workflow alone. Ids
+/// and versions may both contain colons.
+fn meanings<'a>(name: &'a str, version: Option<&'a str>) -> Vec<(&'a str, Option<&'a str>)> {
+    if version.is_some() {
+        return vec![(name, version)];
     }
+    let colons = name.match_indices(':').take(COLONS_MAX);
+    let split = colons.map(|(at, _)| (&name[..at], Some(&name[at + 1..])));
+    let split = split.filter(|(id, version)| !id.is_empty() && *version != Some(""));
+    split.chain([(name, None)]).collect()
 }
 
-fn named<'a>(workflow: &'a str, version: Option<&'a str>) -> anyhow::Result<(&'a str, &'a str)> {
-    match parts(workflow, version) {
+/// The first of these meanings that is deployed. If none is, the first one, so that the server refuses it.
+async fn meant<'a>(
+    client: &Client,
+    name: &'a str,
+    version: Option<&'a str>,
+) -> anyhow::Result<(&'a str, Option<&'a str>)> {
+    let all = meanings(name, version);
+    if all.len() > 1 {
+        for (id, version) in &all {
+            let mut path = vec!["definitions", id];
+            path.extend(*version);
+            if !client.get(&path, &[]).await?.refused() {
+                return Ok((id, *version));
+            }
+        }
+    }
+    Ok(all.first().copied().unwrap_or((name, version)))
+}
+
+async fn named<'a>(
+    client: &Client,
+    name: &'a str,
+    version: Option<&'a str>,
+) -> anyhow::Result<(&'a str, &'a str)> {
+    match meant(client, name, version).await? {
         (workflow, Some(version)) => Ok((workflow, version)),
         (workflow, None) => bail!("give the version too: '{workflow}:VERSION'"),
     }
@@ -170,7 +203,7 @@ fn listed(body: &Value) -> String {
     let mut rows = vec![["WORKFLOW", "VERSION", "DEPLOYED", "SCHEDULE", "FROM"].map(str::to_owned)];
     for row in body["definitions"].as_array().into_iter().flatten() {
         let version = match row["latest"].as_bool() {
-            Some(true) => format!("{} (latest)", shown(&row["version"])),
+            Some(true) => format!("{} (current)", shown(&row["version"])),
             _ => shown(&row["version"]),
         };
         let schedule = &row["schedule"];
@@ -198,10 +231,24 @@ mod tests {
 
     #[test]
     fn a_version_may_follow_the_id() {
-        assert_eq!(parts("order:1.0", None), ("order", Some("1.0")));
-        assert_eq!(parts("order", Some("1.0")), ("order", Some("1.0")));
-        assert_eq!(parts("order", None), ("order", None));
-        assert!(named("order", None).is_err());
+        for (name, version, expected) in [
+            (
+                "order:1.0",
+                None,
+                vec![("order", Some("1.0")), ("order:1.0", None)],
+            ),
+            ("order", Some("1.0"), vec![("order", Some("1.0"))]),
+            ("order", None, vec![("order", None)]),
+            ("a:b", Some("1"), vec![("a:b", Some("1"))]),
+            (
+                "a:b:1",
+                None,
+                vec![("a", Some("b:1")), ("a:b", Some("1")), ("a:b:1", None)],
+            ),
+            (":a:", None, vec![(":a:", None)]),
+        ] {
+            assert_eq!(meanings(name, version), expected, "{name}");
+        }
     }
 
     #[test]
@@ -216,10 +263,10 @@ mod tests {
             row("2", true, json!({"paused": true, "next": null})),
         ]});
         insta::assert_snapshot!(listed(&body), @"
-        WORKFLOW  VERSION       DEPLOYED              SCHEDULE                      FROM
-        order     1.0           2024-01-31T09:00:00Z                                order.sw.yaml
-        order     1.1 (latest)  2024-01-31T09:00:00Z  next at 2024-02-01T09:00:00Z  order.sw.yaml
-        order     2 (latest)    2024-01-31T09:00:00Z  paused                        order.sw.yaml
+        WORKFLOW  VERSION        DEPLOYED              SCHEDULE                      FROM
+        order     1.0            2024-01-31T09:00:00Z                                order.sw.yaml
+        order     1.1 (current)  2024-01-31T09:00:00Z  next at 2024-02-01T09:00:00Z  order.sw.yaml
+        order     2 (current)    2024-01-31T09:00:00Z  paused                        order.sw.yaml
         ");
     }
 }

@@ -15,8 +15,10 @@ const GRACE_MS: i64 = 60_000;
 /// The number of tries for a key that others take at the same moment.
 const TRIES: usize = 8;
 
-/// Separates a workflow from a key. No id contains it.
+/// Separates a workflow from a key. Both may contain it.
 const BETWEEN: char = '/';
+/// How many of a name's separators are tried.
+const BETWEEN_MAX: usize = 16;
 
 /// The instance that runs under a key.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,12 +29,14 @@ pub(crate) struct InUse {
 
 impl Service {
     /// Returns the instance with this name: an id, or workflow and key with a slash between them. That means the
-    /// instance that took the business key last, or else the one that was started with this idempotency key.
+    /// instance that took the business key last, or else the one that was started with this idempotency key. If several
+    /// slashes could separate them, the first one for which there is an instance does.
     pub async fn called(&self, name: &str) -> Result<InstanceId, Error> {
-        if let Some((workflow, key)) = name.split_once(BETWEEN) {
+        for (at, _) in name.match_indices(BETWEEN).take(BETWEEN_MAX) {
+            let workflow = &name[..at];
             let key = InstanceKey {
                 workflow: workflow.into(),
-                key: key.into(),
+                key: name[at + 1..].into(),
             };
             if let Some(holder) = self.store.key_holder(&key).await? {
                 return Ok(holder.instance);

@@ -91,9 +91,58 @@ pub async fn check(dev: &Dev) {
     let new = dev.post(path, &key, body).await.is(201);
     let shown = dev.swirl(&["get", "waiter/start/7"]);
     assert_eq!(shown["id"], new["id"]);
+    odd_names(dev).await;
     dev.get("/api/v1/instances/orders%2Fnone")
         .await
         .refused(404, "unknown-instance");
+}
+
+/// Ids and versions may contain what separates them from keys and from each other.
+async fn odd_names(dev: &Dev) {
+    for (id, version) in [("odd/a", "1:0"), ("odd:b", "1.0.0"), ("odd", "b:1.0.0")] {
+        let document = json!({"id": id, "version": version, "specVersion": "0.8",
+            "states": [{"name": "A", "type": "inject", "data": {"of": id}, "end": true}]});
+        let headers = [("content-type", "application/json")];
+        dev.post("/api/v1/definitions", &headers, document.to_string())
+            .await
+            .is(201);
+    }
+    let key = [JSON, ("idempotency-key", "K/1")];
+    let path = "/api/v1/workflows/odd%2Fa/instances";
+    let new = dev.post(path, &key, "{}").await.is(201);
+    assert_eq!(dev.swirl(&["get", "odd/a/K/1"])["id"], new["id"]);
+    let shown = |name: &str| {
+        let (code, text, told) = dev.run(&["definition", "show", name]);
+        assert_eq!(code, Some(0), "{name}: {told}");
+        let shown: serde_json::Value = serde_json::from_str(&text).unwrap();
+        format!("{} {}", shown["id"], shown["version"])
+    };
+    for (name, expected) in [
+        ("odd/a", r#""odd/a" "1:0""#),
+        ("odd/a:1:0", r#""odd/a" "1:0""#),
+        ("odd:b", r#""odd:b" "1.0.0""#),
+        // Both are meant; the shorter id comes first.
+        ("odd:b:1.0.0", r#""odd" "b:1.0.0""#),
+    ] {
+        assert_eq!(shown(name), expected, "{name}");
+    }
+    for (arguments, said) in [
+        (["activate", "odd/a:1:0"], "odd/a:1:0 was current already\n"),
+        (["delete", "odd:b:1.0.0"], "odd:b:1.0.0 is deleted\n"),
+        (["delete", "odd:b:1.0.0"], "odd:b:1.0.0 is deleted\n"),
+    ] {
+        let (code, text, told) = dev.run(&[&["definition"][..], &arguments].concat());
+        assert_eq!((code, text.as_str()), (Some(0), said), "{told}");
+    }
+    let (code, _, told) = dev.run(&["definition", "delete", "odd/a"]);
+    assert_eq!(code, Some(2), "{told}");
+    assert!(
+        told.contains("give the version too: 'odd/a:VERSION'"),
+        "{told}"
+    );
+    let (code, _, told) = dev.run(&["definition", "delete", "odd:b:1.0.0"]);
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("there is no definition"), "{told}");
 }
 
 /// Starts an instance, and returns its id once it waits.

@@ -233,7 +233,7 @@ async fn edited(dev: &Dev, browser: &Browser<'_>) {
 async fn definitions(dev: &Dev, browser: &Browser<'_>) {
     has(
         &browser.page("/definitions").await,
-        &["waiter", "latest", "Start"],
+        &["waiter", "current", "Start"],
     );
     has(
         &browser.page("/definitions/waiter/1.0.0").await,
