@@ -158,6 +158,11 @@ impl<'t> Parser<'t> {
         }
         let op = self.operator(kind)?;
         let literal = self.value(kind)?;
+        if op != Op::Equal && literal == Literal::Waiting {
+            let message =
+                "instances that don't wait can't be asked for: 'waiting' only follows 'status ='";
+            return Err(QueryError::new(place.0, place.1, message));
+        }
         Ok(Node::Is(Test {
             operand,
             op,
@@ -187,6 +192,12 @@ impl<'t> Parser<'t> {
                 place,
             }));
             if self.took_sign(")") {
+                let is_waiting = |part: &Node| matches!(part, Node::Is(test) if test.literal == Literal::Waiting);
+                if parts.len() > 1 && parts.iter().any(is_waiting) {
+                    let message =
+                        "'waiting' can't be one of a list: ask for it alone, as 'status = waiting'";
+                    return Err(QueryError::new(place.0, place.1, message));
+                }
                 return Ok(one_of(parts, Node::Or));
             }
             if !self.took_sign(",") {

@@ -242,13 +242,26 @@ fn waiting_instances_are_running() {
         assert_eq!(query.filter(&declared()).statuses, [Status::Running]);
     }
     assert!(!parse("status = running").unwrap().waiting());
-    for text in [
-        "status = waiting or status = faulted",
-        "not status = waiting",
-        "status != waiting",
-        "status in (waiting, faulted)",
+    assert!(parse("status in (waiting)").unwrap().waiting());
+    for (text, said) in [
+        (
+            "status = waiting or status = faulted",
+            "can only be joined to the rest with 'and'",
+        ),
+        (
+            "not status = waiting",
+            "can only be joined to the rest with 'and'",
+        ),
+        (
+            "status != waiting",
+            "instances that don't wait can't be asked for",
+        ),
+        (
+            "status in (waiting, faulted)",
+            "'waiting' can't be one of a list",
+        ),
     ] {
         let error = parse(text).unwrap_err().to_string();
-        assert!(error.contains("only be joined"), "{text}: {error}");
+        assert!(error.contains(said), "{text}: {error}");
     }
 }
