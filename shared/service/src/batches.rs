@@ -56,10 +56,13 @@ pub enum BadOperation {
     NoState,
     #[error("'migrate' needs 'version': the version that the instances are moved to")]
     NoVersion,
-    #[error(
-        "'result' is for 'skip', 'state' for 'rerun', 'patch' for 'retry' and 'rerun', and 'version' for 'migrate'"
-    )]
-    Surplus,
+    #[error("'{operation}' takes no '{option}', which is for {of}")]
+    Surplus {
+        operation: String,
+        option: &'static str,
+        /// The operations that take it.
+        of: String,
+    },
     #[error("'patch' is not a jq expression over the state data: {0}")]
     Patch(String),
 }
@@ -71,12 +74,25 @@ impl Operation {
     /// The order has options of another operation, or lacks one that its operation needs.
     pub fn of(order: &BatchOrder) -> Result<Operation, BadOperation> {
         let (word, result, state) = (&*order.operation, &order.result, &order.state);
-        let of_others = result.is_some() && word != "skip"
-            || state.is_some() && word != "rerun"
-            || order.patch.is_some() && !["retry", "rerun"].contains(&word)
-            || order.version.is_some() && word != "migrate";
-        if of_others {
-            return Err(BadOperation::Surplus);
+        let options: [(&str, bool, &[&str]); 4] = [
+            ("result", result.is_some(), &["skip"]),
+            ("state", state.is_some(), &["rerun"]),
+            ("patch", order.patch.is_some(), &["retry", "rerun"]),
+            ("version", order.version.is_some(), &["migrate"]),
+        ];
+        let surplus = options
+            .into_iter()
+            .find(|(_, given, of)| *given && !of.contains(&word));
+        if let Some((option, _, of)) = surplus {
+            return Err(BadOperation::Surplus {
+                operation: word.chars().take(100).collect(),
+                option,
+                of: of
+                    .iter()
+                    .map(|one| format!("'{one}'"))
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+            });
         }
         if let Some(patch) = &order.patch {
             Patch::compile(patch).map_err(BadOperation::Patch)?;

@@ -124,6 +124,12 @@ async fn refused(dev: &Dev) {
     ] {
         post(dev, &body).await.refused(400, code);
     }
+    let surplus = json!({"operation": "retry", "query": "id = a", "version": "2.0.0"});
+    let refused = post(dev, &surplus).await.refused(400, "invalid-operation");
+    assert_eq!(
+        refused["detail"],
+        "'retry' takes no 'version', which is for 'migrate'"
+    );
     for path in ["none", "none/results"] {
         dev.get(&format!("{PATH}/{path}"))
             .await
