@@ -188,6 +188,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     node.observed_by(telemetry.clone());
     node.records(args.history_data);
     let metrics = telemetry.metrics().clone();
+    swirl_coordinator::process::count_events(&metrics, &node.service.recent);
     let insight = DevInsight::new(&node, store.clone(), address);
     let api = Api::new(
         node.service.clone(),

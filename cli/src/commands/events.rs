@@ -93,7 +93,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 fn recent_line(event: &Value) -> String {
     let (at, kind) = (shown(&event["at"]), shown(&event["type"]));
     let (via, word) = (shown(&event["via"]), shown(&event["outcome"]));
-    let became = format!("({kind}, via {via}): {word}");
+    let became = match kind.is_empty() {
+        true => format!("(via {via}): {word}"),
+        false => format!("({kind}, via {via}): {word}"),
+    };
     format!("{at}  {}", outcome(event, &became))
 }
 

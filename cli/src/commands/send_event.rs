@@ -65,7 +65,10 @@ pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
 /// The outcome of an event, one fact per line. The first line is about the event itself.
 pub(super) fn outcome(event: &Value, became: &str) -> String {
     let (source, id) = (shown(&event["source"]), shown(&event["id"]));
-    let mut text = format!("{source} {id} {became}\n");
+    let mut text = match source.is_empty() && id.is_empty() {
+        true => format!("an event that could not be read {became}\n"),
+        false => format!("{source} {id} {became}\n"),
+    };
     let mut add_line = |line: String| text.push_str(&format!("  {line}\n"));
     let all = |name: &str| event[name].as_array().map_or(&[][..], Vec::as_slice);
     if event["duplicate"] == true {

@@ -53,14 +53,14 @@ pub async fn publish(
     body: Unread,
 ) -> Result<Response, Problem> {
     let is_brief = wants_no_body(&headers);
-    let events = read(&headers, body, BATCH_BYTES_MAX)
-        .await
-        .inspect_err(|problem| {
-            let now = api.service.clock.now();
-            api.service
-                .recent
-                .refused(None, Via::Http, problem.detail(), now);
-        })?;
+    let events =
+        read(&headers, body, BATCH_BYTES_MAX)
+            .await
+            .map_err(|NoEvent { problem, said }| {
+                let (now, recent) = (api.service.clock.now(), &api.service.recent);
+                recent.refused(Some(&said), Via::Http, problem.detail(), now);
+                problem
+            })?;
     let mut accepted: Vec<Value> = Vec::new();
     for event in &events {
         let reach = api.service.publish_explained(event).await;
@@ -182,7 +182,8 @@ pub async fn explain(
     headers: HeaderMap,
     body: Unread,
 ) -> Result<Json<Value>, Problem> {
-    let events = read(&headers, body, EVENT_BYTES_MAX).await?;
+    let events = read(&headers, body, EVENT_BYTES_MAX).await;
+    let events = events.map_err(|error| error.problem)?;
     let [event] = &events[..] else {
         let detail = "one event is explained at a time";
         return Err(Problem::bad_request("invalid-event", detail));
@@ -204,42 +205,62 @@ pub async fn explain(
     Ok(Json(explained.json()))
 }
 
+/// A request that has no event.
+struct NoEvent {
+    problem: Problem,
+    /// What it says of itself, for those who look for it.
+    said: Box<CloudEvent>,
+}
+
 async fn read(
     headers: &HeaderMap,
     body: Unread,
     batch_bytes_max: usize,
-) -> Result<Vec<CloudEvent>, Problem> {
-    let kind = request::media_type(headers)?;
-    match kind.as_deref() {
-        Some(STRUCTURED) => {
-            let bytes = request::text(body, EVENT_BYTES_MAX).await?;
-            let event = cloudevents::structured(&request::json(&bytes)?);
-            Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
+) -> Result<Vec<CloudEvent>, NoEvent> {
+    let lower = || {
+        let headers = headers.iter();
+        headers.map(|(name, value)| (name.as_str(), value.as_bytes()))
+    };
+    let mut said = cloudevents::said_in_headers(lower());
+    let events = async {
+        let kind = request::media_type(headers)?;
+        match kind.as_deref() {
+            Some(STRUCTURED) => {
+                let bytes = request::text(body, EVENT_BYTES_MAX).await?;
+                let json = request::json(&bytes)?;
+                let event = cloudevents::structured(&json);
+                let event = event.inspect_err(|_| said = cloudevents::said_in_json(&json));
+                Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
+            }
+            Some(BATCHED) => {
+                let bytes = request::text(body, batch_bytes_max).await?;
+                batch(&bytes, &mut said)
+            }
+            _ if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") => {
+                let bytes = request::body(body, EVENT_BYTES_MAX).await?;
+                let event = cloudevents::binary(lower(), &bytes);
+                Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
+            }
+            other => Err(Problem::new(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "no-cloudevent",
+                format!(
+                    "{} without ce- headers is not a CloudEvent: send Content-Type {STRUCTURED} or {BATCHED}, \
+                     or the headers ce-specversion, ce-id, ce-source and ce-type",
+                    other.map_or("a request without Content-Type".to_owned(), cut)
+                ),
+            )),
         }
-        Some(BATCHED) => {
-            let bytes = request::text(body, batch_bytes_max).await?;
-            batch(&bytes)
-        }
-        _ if headers.contains_key("ce-specversion") || headers.contains_key("ce-id") => {
-            let bytes = request::body(body, EVENT_BYTES_MAX).await?;
-            let headers = headers.iter();
-            let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-            let event = cloudevents::binary(headers, &bytes);
-            Ok(vec![event.map_err(|invalid| problem(&invalid, None))?])
-        }
-        other => Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "no-cloudevent",
-            format!(
-                "{} without ce- headers is not a CloudEvent: send Content-Type {STRUCTURED} or {BATCHED}, \
-                 or the headers ce-specversion, ce-id, ce-source and ce-type",
-                other.map_or("a request without Content-Type".to_owned(), cut)
-            ),
-        )),
-    }
+    };
+    let events = events.await;
+    events.map_err(|problem| NoEvent {
+        problem,
+        said: Box::new(said),
+    })
 }
 
-fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
+/// `said` gets what the item that isn't an event says of itself.
+fn batch(bytes: &[u8], said: &mut CloudEvent) -> Result<Vec<CloudEvent>, Problem> {
     let data = request::json(bytes)?;
     let Some(items) = data.as_array() else {
         return Err(Problem::bad_request(
@@ -259,11 +280,13 @@ fn batch(bytes: &[u8]) -> Result<Vec<CloudEvent>, Problem> {
         let item = swirl_model::Data(item.clone());
         // Only a batch that is larger than the limit on events can contain an event that is too large.
         if bytes.len() > EVENT_BYTES_MAX && item.to_string().len() > EVENT_BYTES_MAX {
+            *said = cloudevents::said_in_json(&item);
             let detail = format!("event {index} is larger than {EVENT_BYTES_MAX} bytes");
             let problem = Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", detail);
             return Err(problem.with(|more| more.index = Some(index)));
         }
         let event = cloudevents::structured(&item);
+        let event = event.inspect_err(|_| *said = cloudevents::said_in_json(&item));
         events.push(event.map_err(|invalid| problem(&invalid, Some(index)))?);
     }
     Ok(events)

@@ -1,8 +1,9 @@
-//! Metrics of the API's requests.
+//! Metrics of the API's requests, and of the events that come from outside.
 
 use std::sync::Arc;
 
-use swirl_telemetry::{Served, Telemetry};
+use swirl_service::Recent;
+use swirl_telemetry::{Metrics, Served, Telemetry};
 
 use crate::api::Answers;
 
@@ -28,4 +29,14 @@ pub fn answers(telemetry: &Arc<Telemetry>, scheme: &'static str) -> Answers {
             took: answered.took,
         });
     })
+}
+
+/// Exposes the numbers of events by type and outcome.
+pub fn count_events(metrics: &Metrics, recent: &Arc<Recent>) {
+    let recent = recent.clone();
+    metrics.watch_events(move || {
+        let counts = recent.counts().into_iter();
+        let counts = counts.map(|(kind, outcome, count)| (kind, outcome.as_str(), count));
+        counts.collect()
+    });
 }

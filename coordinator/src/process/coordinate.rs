@@ -126,12 +126,7 @@ pub async fn coordinate(
     let metrics = telemetry.metrics().clone();
     let recent = service.recent.clone();
     recent.log_unreceived(settings.log_unreceived);
-    let counted = recent.clone();
-    metrics.watch_events(move || {
-        let counts = counted.counts().into_iter();
-        let counts = counts.map(|(kind, outcome, count)| (kind, outcome.as_str(), count));
-        counts.collect()
-    });
+    super::count_events(&metrics, &recent);
     tasks.spawn(share_events(redis.clone(), recent));
     let streams = cluster.streams.clone();
     let backlogs = Backlogs::default();

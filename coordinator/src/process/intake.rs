@@ -207,7 +207,8 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
                     };
                     let reason = format!("this is not a CloudEvent: {invalid}");
                     let now = work.service.clock.now();
-                    work.service.recent.refused(None, Via::Nats, &reason, now);
+                    let said = Some(&*invalid.said);
+                    work.service.recent.refused(said, Via::Nats, &reason, now);
                     working.spawn(bury(work.clone(), incoming, reason, place));
                 }
             }

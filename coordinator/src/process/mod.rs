@@ -26,7 +26,7 @@ use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
 
 pub use access::{access, oidc, tokens};
-pub use answers::answers;
+pub use answers::{answers, count_events};
 pub use coordinate::{batch_limits, coordinate};
 pub use listeners::Listeners;
 

@@ -120,6 +120,41 @@ pub fn binary<'a>(
     Ok(event)
 }
 
+/// What a message that isn't an event says of itself in headers: its type, source and id, empty where it says nothing.
+pub fn said_in_headers<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> CloudEvent {
+    let mut attributes = BTreeMap::new();
+    for (header, value) in headers {
+        if let Some(name) = header.strip_prefix("ce-")
+            && let Some(text) = std::str::from_utf8(value).ok().and_then(decoded)
+        {
+            attributes.insert(name.to_owned(), Data::string(text));
+        }
+    }
+    said(&attributes)
+}
+
+/// The same in the JSON format.
+pub fn said_in_json(json: &Data) -> CloudEvent {
+    let members = json.as_object().into_iter().flat_map(|all| all.iter());
+    let members = members.map(|(name, value)| (Data(name.clone()).to_text(), Data(value.clone())));
+    said(&members.collect())
+}
+
+fn said(attributes: &BTreeMap<String, Data>) -> CloudEvent {
+    let text = |name: &str| {
+        let value = attributes.get(name).and_then(Data::as_str);
+        value.unwrap_or_default().to_owned()
+    };
+    CloudEvent {
+        specversion: text("specversion"),
+        id: text("id"),
+        source: text("source"),
+        kind: text("type"),
+        attributes: BTreeMap::new(),
+        data: None,
+    }
+}
+
 /// HTTP binding, 3.1.3.2: a quoted string is unquoted, then percent escapes are decoded once.
 fn decoded(text: &str) -> Option<String> {
     let mut plain = String::new();

@@ -53,6 +53,16 @@ fn is_for_good(error: &Error) -> bool {
     matches!(error, Error::Store(swirl_ports::Error::TooLarge { .. }))
 }
 
+/// A message that is not an event.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{reason}")]
+pub struct NoEvent {
+    #[source]
+    pub reason: Invalid,
+    /// What it says of itself: type, source and id, empty where it says nothing.
+    pub said: Box<CloudEvent>,
+}
+
 /// Reads an event from a message: in the binary mode of the CloudEvents protocol bindings if the message has headers
 /// `ce-...`, otherwise in the JSON format. Header names are compared without regard to case.
 ///
@@ -61,10 +71,29 @@ fn is_for_good(error: &Error) -> bool {
 pub fn read_message<'a>(
     headers: impl Iterator<Item = (&'a str, &'a str)>,
     payload: &[u8],
-) -> Result<CloudEvent, Invalid> {
+) -> Result<CloudEvent, NoEvent> {
     let headers: Vec<(String, &str)> = headers
         .map(|(name, value)| (name.to_ascii_lowercase(), value))
         .collect();
+    let mut said = cloudevents::said_in_headers(as_bytes(&headers));
+    read_lower(&headers, payload, &mut said).map_err(|reason| NoEvent {
+        reason,
+        said: Box::new(said),
+    })
+}
+
+fn as_bytes<'a>(headers: &'a [(String, &str)]) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+    headers
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_bytes()))
+}
+
+/// Reads a message whose header names are in lower case. `said` gets what a body that isn't an event says of itself.
+fn read_lower(
+    headers: &[(String, &str)],
+    payload: &[u8],
+    said: &mut CloudEvent,
+) -> Result<CloudEvent, Invalid> {
     let named = |wanted: &'static str| {
         let headers = headers.iter();
         headers.filter_map(move |(name, value)| (name == wanted).then_some(*value))
@@ -76,14 +105,12 @@ pub fn read_message<'a>(
         payload = Cow::Owned(decoded.map_err(|error| Invalid::Unreadable(error.to_string()))?);
     }
     if headers.iter().any(|(name, _)| name.starts_with("ce-")) {
-        let headers = headers.iter();
-        let headers = headers.map(|(name, value)| (name.as_str(), value.as_bytes()));
-        return cloudevents::binary(headers, &payload);
+        return cloudevents::binary(as_bytes(headers), &payload);
     }
     let text = swirl_content::text(&payload, named("content-type").next());
     let text = text.map_err(|error| Invalid::Unreadable(error.to_string()))?;
     let json = Data::parse(text.as_bytes()).map_err(|error| Invalid::Json(error.to_string()))?;
-    cloudevents::structured(&json)
+    cloudevents::structured(&json).inspect_err(|_| *said = cloudevents::said_in_json(&json))
 }
 
 /// An event that has arrived and whose turn hasn't come yet.
@@ -238,10 +265,36 @@ mod tests {
             ("Content-Type", "application/json; charset=klingon"),
         ] {
             let read = read_message([(name, value)].into_iter(), JSON.as_bytes());
-            assert!(matches!(read, Err(Invalid::Unreadable(_))), "{read:?}");
+            let reason = read.map_err(|error| error.reason);
+            assert!(matches!(reason, Err(Invalid::Unreadable(_))), "{reason:?}");
         }
         assert!(read_message(none(), b"hello").is_err());
         assert!(read_message(headers.into_iter().skip(1), b"").is_err());
+    }
+
+    #[test]
+    fn what_is_no_event_is_known_as_far_as_it_says() {
+        let said = |headers: &[(&str, &str)], body: &str| {
+            let read = read_message(headers.iter().copied(), body.as_bytes());
+            let said = read.unwrap_err().said;
+            [said.kind, said.source, said.id]
+        };
+        let headers = [
+            ("Ce-Specversion", "1.0"),
+            ("Ce-Id", "n%31"),
+            ("ce-source", "/s"),
+            ("ce-type", "t"),
+            ("content-type", "application/json"),
+        ];
+        assert_eq!(said(&headers, "{"), ["t", "/s", "n1"]);
+        assert_eq!(said(&headers[1..], "1"), ["t", "/s", "n1"]);
+        assert_eq!(said(&headers[2..4], ""), ["t", "/s", ""]);
+        let unknown = [&headers[..], &[("content-encoding", "zstd")]].concat();
+        assert_eq!(said(&unknown, "1"), ["t", "/s", "n1"]);
+        let json = JSON.replace("1.0", "0.3");
+        assert_eq!(said(&[], &json), ["t", "/s", "1"]);
+        assert_eq!(said(&[], r#"{"type":"t","id":7}"#), ["t", "", ""]);
+        assert_eq!(said(&[], "hello"), ["", "", ""]);
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
 pub use deploy::{Deletion, Deployed, Deployment, instances_of};
 pub use explain::{Explained, Mismatch, NonReceiver, Receiver, WouldStart};
 pub use following::Follower;
-pub use intake::{Arrival, Taken, keys, read_message};
+pub use intake::{Arrival, NoEvent, Taken, keys, read_message};
 pub use lifecycle::{LifecycleCounts, LifecycleEvents};
 pub use migrate::{Moved, Target};
 pub use operator::{Action, NotRemoved, Operator};

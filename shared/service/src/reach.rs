@@ -1,6 +1,8 @@
 //! The outcome of an event, for its sender: the instances that received it or were started by it, and if there are
 //! none, the reasons.
 
+use std::collections::VecDeque;
+
 use serde_json::{Value, json};
 use swirl_model::event::{EventMatch, source_fits};
 use swirl_model::ids::{DefinitionId, InstanceId};
@@ -223,19 +225,48 @@ pub(crate) fn near_miss(event: &CloudEvent, attribute: &str) -> Option<String> {
         letters.collect::<String>().to_ascii_lowercase()
     };
     let is_it = |name: &str| plain(name) == plain(attribute);
-    let members = event.data.as_ref().and_then(|data| data.as_object());
-    let mut members = members.into_iter().flat_map(|members| members.iter());
-    let inside = members.find_map(|(name, _)| {
-        let name = Data(name.clone()).as_str()?.to_owned();
-        is_it(&name).then_some(name)
-    });
-    if let Some(name) = inside {
+    let data = event.data.as_ref();
+    let inside = data.and_then(|data| place_inside(data, &is_it));
+    if let Some((name, place)) = &inside
+        && place == "data"
+    {
         return Some(format!(
             "'{name}' is inside 'data', and has to be beside it, as an attribute of the event"
         ));
     }
-    let beside = event.attributes.keys().find(|name| is_it(name))?;
-    Some(format!("it has '{beside}' instead"))
+    if let Some(beside) = event.attributes.keys().find(|name| is_it(name)) {
+        return Some(format!("it has '{beside}' instead"));
+    }
+    let (name, place) = inside?;
+    Some(format!(
+        "'{name}' is inside 'data', in '{place}', and has to be an attribute of the event"
+    ))
+}
+
+/// The number of values in an event's data among which a name is looked for.
+const LOOKED_AT_MAX: usize = 1_000;
+
+/// The first member with such a name, those nearest to the top before others, and the path of the object that it is in.
+fn place_inside(data: &Data, is_it: &impl Fn(&str) -> bool) -> Option<(String, String)> {
+    let mut next = VecDeque::from([("data".to_owned(), data.clone())]);
+    for _ in 0..LOOKED_AT_MAX {
+        let (place, value) = next.pop_front()?;
+        let room = LOOKED_AT_MAX.saturating_sub(next.len());
+        if let Some(members) = value.as_object() {
+            for (name, member) in members.iter().take(room) {
+                let name = Data(name.clone()).to_text();
+                if is_it(&name) {
+                    return Some((name, place));
+                }
+                next.push_back((format!("{place}.{name}"), Data(member.clone())));
+            }
+        } else if let Some(items) = value.as_array() {
+            for (number, item) in items.iter().take(room).enumerate() {
+                next.push_back((format!("{place}[{number}]"), Data(item.clone())));
+            }
+        }
+    }
+    None
 }
 
 /// The reason why a definition that consumes the event doesn't accept it.
@@ -271,4 +302,53 @@ fn refused(
         "no instance of {id} waits for '{}' with this correlation",
         consumed.name
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_place_of_a_value_is_named() {
+        let near = |event: &str| {
+            let event =
+                format!(r#"{{"specversion":"1.0","id":"1","source":"/s","type":"t",{event}}}"#);
+            near_miss(&serde_json::from_str(&event).unwrap(), "orderid")
+        };
+        let inside = |name: &str, place: &str| {
+            format!(
+                "'{name}' is inside 'data', in '{place}', and has to be an attribute of the event"
+            )
+        };
+        for (event, expected) in [
+            (
+                r#""data":{"OrderId":"7","a":{"orderid":"8"}}"#,
+                "'OrderId' is inside 'data', and has to be beside it, as an attribute of the event"
+                    .to_owned(),
+            ),
+            (
+                r#""data":{"order":{"orderid":"o7"}}"#,
+                inside("orderid", "data.order"),
+            ),
+            (
+                r#""data":{"a":{"b":{"c":{"order_id":"o7"}}},"lines":[1,{"order-id":"o7"}]}"#,
+                inside("order-id", "data.lines[1]"),
+            ),
+            (
+                r#""data":[[{"orderid":1}]]"#,
+                inside("orderid", "data[0][0]"),
+            ),
+        ] {
+            assert_eq!(near(event).as_deref(), Some(&*expected), "{event}");
+        }
+        for event in [
+            r#""orderid":"7","data":{"orderid":"7"}"#,
+            r#""data":{"id":7}"#,
+        ] {
+            assert_eq!(near(event), None, "{event}");
+        }
+        // Large data isn't searched to its end.
+        let many = vec!["{}"; 2 * LOOKED_AT_MAX].join(",");
+        assert_eq!(near(&format!(r#""data":[{many},{{"orderid":1}}]"#)), None);
+    }
 }

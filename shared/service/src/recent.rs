@@ -21,6 +21,8 @@ const NAMES_MAX: usize = 10;
 const TYPES_MAX: usize = 100;
 /// Stands for all other types.
 const OTHER_TYPES: &str = "(other)";
+/// Counts what could not be read, so that its type isn't known.
+const UNKNOWN_TYPE: &str = "(unknown)";
 
 /// The way on which an event came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +126,13 @@ impl Recent {
     fn add(&self, seen: Seen) {
         let mut events = self.events();
         if seen.via != Via::Workflow {
-            let is_known = events.counts.contains_key(&seen.kind);
+            let kind = match seen.kind.is_empty() {
+                true => UNKNOWN_TYPE,
+                false => &seen.kind,
+            };
+            let is_known = events.counts.contains_key(kind) || kind == UNKNOWN_TYPE;
             let kind = match is_known || events.counts.len() < TYPES_MAX {
-                true => seen.kind.clone(),
+                true => kind.to_owned(),
                 false => OTHER_TYPES.to_owned(),
             };
             *events
@@ -291,7 +297,7 @@ mod tests {
         };
         assert_eq!(of("t0", Outcome::NotReceived), Some(1));
         assert_eq!(of(OTHER_TYPES, Outcome::NotReceived), Some(7));
-        assert_eq!(of(OTHER_TYPES, Outcome::Refused), Some(1));
+        assert_eq!(of(UNKNOWN_TYPE, Outcome::Refused), Some(1));
         assert_eq!(counts.len(), TYPES_MAX + 2);
     }
 }

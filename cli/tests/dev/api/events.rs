@@ -274,4 +274,67 @@ async fn refusals(dev: &Dev) {
     publish(dev, &[STRUCTURED], event.to_string())
         .await
         .refused(413, "too-large");
+    known(dev).await;
+}
+
+/// What is refused is listed and counted by what it says of itself, however it is sent.
+async fn known(dev: &Dev) {
+    let head = [
+        ("ce-specversion", "1.0"),
+        ("ce-id", "b1"),
+        ("ce-source", "/bad"),
+        ("ce-type", "t.bad"),
+    ];
+    for (name, value, status, code) in [
+        ("content-type", "application/json", 400, "invalid-event"),
+        ("content-encoding", "klingon", 415, "unknown-coding"),
+    ] {
+        let headers = [&head[..], &[(name, value)]].concat();
+        let answer = publish(dev, &headers, "{").await;
+        assert_eq!(answer.status, status, "{code}: {}", answer.text);
+    }
+    let mut wrong = event("b2", "x");
+    (wrong["type"], wrong["time"]) = (json!("t.bad"), json!("never"));
+    publish(dev, &[STRUCTURED], wrong.to_string())
+        .await
+        .refused(400, "invalid-event");
+    let batch = json!([event("fine", "x"), wrong]);
+    publish(dev, &[BATCHED], batch.to_string())
+        .await
+        .refused(400, "invalid-event");
+    publish(dev, &[STRUCTURED], "{")
+        .await
+        .refused(400, "invalid-json");
+    let path = "/api/v1/events?outcome=refused";
+    let found = dev.get(&format!("{path}&type=t.bad")).await.is(200);
+    let events = found["events"].as_array().unwrap().iter();
+    let events: Vec<_> = events.map(|one| (&one["id"], &one["source"])).collect();
+    let (json, headers) = (
+        (&json!("b2"), &json!("/test")),
+        (&json!("b1"), &json!("/bad")),
+    );
+    assert_eq!(events, [json, json, headers, headers], "{found:#}");
+    let metrics = dev.get("/metrics").await.text;
+    let count = |kind: &str| {
+        let labels = [
+            format!("cloudevents_event_type=\"{kind}\""),
+            "swirl_event_outcome=\"refused\"".to_owned(),
+        ];
+        let line = metrics.lines().find(|line| {
+            line.starts_with("swirl_events_total") && labels.iter().all(|one| line.contains(one))
+        });
+        line.and_then(|line| line.rsplit(' ').next()?.parse::<u64>().ok())
+    };
+    assert_eq!(count("t.bad"), Some(4), "{metrics}");
+    assert!(count("(unknown)") >= Some(1), "{metrics}");
+    let (code, text, told) = dev.run(&["events", "recent", "--outcome", "refused"]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        text.contains("/bad b1 (t.bad, via http): refused"),
+        "{text}"
+    );
+    assert!(
+        text.contains("an event that could not be read (via http): refused"),
+        "{text}"
+    );
 }
