@@ -16,6 +16,7 @@ mod functions;
 mod jq;
 mod keys;
 mod names;
+mod offered;
 pub(crate) mod properties;
 mod scalar;
 mod serve;

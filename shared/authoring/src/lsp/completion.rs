@@ -15,6 +15,7 @@ use swirl_spec::{Options, Reading, read_as, vocabulary};
 
 use super::declared::{has_tasks, names_of};
 use super::expressions::key_and_value;
+use super::functions::Grpc;
 use super::names::{Names, referred};
 use super::text::{Position, Text};
 use super::{functions, properties, unfinished};
@@ -226,6 +227,24 @@ impl Typed {
             let with = asked.root.at(asked.holder());
             let all = with.map(|with| functions::operations_of_call(with, resources));
             return (NAME, all.unwrap_or_default());
+        }
+        let with = |path: &str| asked.root.at(path);
+        let is_call = |node: &Node| node.get("proto").is_some();
+        if key == "method"
+            && let Some(call) = with(asked.holder()).filter(|node| is_call(node))
+        {
+            return (NAME, functions::of_grpc(call, Grpc::Method, resources));
+        }
+        if key == "name"
+            && let Some(call) = asked.holder().strip_suffix("/service").and_then(with)
+            && is_call(call)
+        {
+            return (NAME, functions::of_grpc(call, Grpc::Service, resources));
+        }
+        if key == "operation"
+            && let Some(call) = with(asked.holder()).filter(|node| node.get("document").is_some())
+        {
+            return (NAME, functions::operations_of_call(call, resources));
         }
         if key == "operation" {
             let typed = &text.before(self.cursor)[self.start..];

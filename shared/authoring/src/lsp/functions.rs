@@ -1,16 +1,16 @@
-//! What the OpenAPI documents of functions offer: their operations, and the arguments of calls.
+//! What the documents of functions offer: their operations, and the arguments of calls.
 
 use swirl_documents::source::Node;
 use swirl_spec::resource::Resources;
 
-use crate::operations::{Operation, operations as operations_of};
+use super::offered::{Offered, offered};
 
 /// The operations of the documents that functions of the definition name, and of the one that is being `typed`.
 pub fn operations(root: &Node, typed: &str, resources: &dyn Resources) -> Vec<String> {
     let declared = addresses(root).into_iter().map(|(_, address)| address);
     let mut uris: Vec<&str> = Vec::new();
     for address in [typed].into_iter().chain(declared) {
-        if let Some((uri, _)) = address.rsplit_once('#')
+        if let Some((uri, _)) = address.split_once('#')
             && !uris.contains(&uri)
         {
             uris.push(uri);
@@ -18,7 +18,7 @@ pub fn operations(root: &Node, typed: &str, resources: &dyn Resources) -> Vec<St
     }
     let all = uris.into_iter().flat_map(|uri| {
         let operations = read(uri, resources).into_iter();
-        operations.map(move |operation| format!("{uri}#{}", operation.id))
+        operations.map(move |operation| format!("{uri}#{}", operation.name))
     });
     all.collect()
 }
@@ -30,8 +30,37 @@ pub fn operations_of_call(with: &Node, resources: &dyn Resources) -> Vec<String>
     operations
         .into_iter()
         .flatten()
-        .map(|operation| operation.id)
+        .map(|operation| operation.name)
         .collect()
+}
+
+/// The services of the proto file that a call of DSL 1.0 names, or the methods of the service that it names.
+pub fn of_grpc(with: &Node, wanted: Grpc, resources: &dyn Resources) -> Vec<String> {
+    let uri = with.get("proto").and_then(address);
+    let methods = uri.map(|uri| read(uri, resources)).unwrap_or_default();
+    let service = with.get("service").and_then(|service| service.get("name"));
+    let service = service.and_then(Node::as_str).unwrap_or_default();
+    // Its name may be given with its package.
+    let service = service.rsplit('.').next().unwrap_or(service);
+    let names = methods.iter().filter_map(|one| one.name.split_once('#'));
+    let mut found: Vec<String> = Vec::new();
+    for (known, method) in names {
+        let name = match wanted {
+            Grpc::Service => known,
+            Grpc::Method if known == service => method,
+            Grpc::Method => continue,
+        };
+        if found.iter().all(|one| one != name) {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Grpc {
+    Service,
+    Method,
 }
 
 /// The address of a resource of DSL 1.0.
@@ -52,14 +81,18 @@ pub fn arguments(root: &Node, call: &Node, resources: &dyn Resources) -> Vec<Str
     let name = call.get("refName").and_then(Node::as_str);
     let addresses = addresses(root);
     let found = addresses.iter().find(|(known, _)| Some(*known) == name);
-    let Some((uri, id)) = found.and_then(|(_, address)| address.rsplit_once('#')) else {
+    let Some((uri, id)) = found.and_then(|(_, address)| address.split_once('#')) else {
         return Vec::new();
     };
     of_operation(uri, id, resources)
 }
 
 fn of_operation(uri: &str, id: &str, resources: &dyn Resources) -> Vec<String> {
-    let operation = read(uri, resources).into_iter().find(|one| one.id == id);
+    let is_it = |one: &Offered| {
+        // The name of a service may be given with its package.
+        one.name == id || id.ends_with(&format!(".{}", one.name)) && id.contains('#')
+    };
+    let operation = read(uri, resources).into_iter().find(is_it);
     operation.map_or_else(Vec::new, |operation| operation.arguments)
 }
 
@@ -88,10 +121,7 @@ fn addresses(root: &Node) -> Vec<(&str, &str)> {
     addresses.collect()
 }
 
-fn read(uri: &str, resources: &dyn Resources) -> Vec<Operation> {
+fn read(uri: &str, resources: &dyn Resources) -> Vec<Offered> {
     let document = resources.fetch(uri, None);
-    let operations = document
-        .ok()
-        .and_then(|document| operations_of(&document).ok());
-    operations.unwrap_or_default()
+    document.map_or_else(|_| Vec::new(), |document| offered(uri, &document))
 }

@@ -1,3 +1,4 @@
+mod functions;
 mod tasks;
 
 use super::*;
@@ -507,38 +508,4 @@ fn arbitrary_text_does_not_panic() {
         &json!({"textDocument": {"uri": "other"}}),
     );
     session.notify("$/setTrace", &json!({}));
-}
-
-#[test]
-fn operations_and_arguments_come_from_the_documents_of_functions() {
-    struct Beside;
-    impl Source for Beside {
-        fn beside(&self, _: &str) -> Box<dyn Resources> {
-            let mut files = MapResources::default();
-            let id =
-                r#"{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}"#;
-            let get = format!(r#"{{"operationId": "pay", "parameters": [{id}]}}"#);
-            let post = r#"{"operationId": "refund"}"#;
-            let document =
-                format!(r#"{{"paths": {{"/a/{{id}}": {{"get": {get}, "post": {post}}}}}}}"#);
-            files.insert("shop.yaml", document);
-            Box::new(files)
-        }
-    }
-    let offered = |old: &str, new: &str| offered_in(TEXT, &TEXT.replacen(old, new, 1), Beside);
-    assert_eq!(
-        offered("'shop.yaml#pay'", "'shop.yaml#\u{a6}'"),
-        ["shop.yaml#pay", "shop.yaml#refund"]
-    );
-    assert_eq!(offered("{a: '${ .a }'}", "{\u{a6}}"), ["id"]);
-    assert_eq!(offered("{a: '${ .a }'}", "{id: 1, \u{a6}}"), [""; 0]);
-    // Nothing is closed, and what follows isn't valid either.
-    assert_eq!(offered("{a: '${ .a }'}}", "{\u{a6}"), ["id"]);
-    let broken = TEXT.replacen("transition: Done", "transition: Done\n    x: ]", 1);
-    let typed = broken.replacen(
-        "refName: pay, arguments: {a: '${ .a }'}}",
-        "refName: \u{a6}",
-        1,
-    );
-    assert_eq!(offered_in(TEXT, &typed, Beside), ["pay"]);
 }

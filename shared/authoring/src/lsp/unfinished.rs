@@ -7,6 +7,12 @@ const LINES_MAX: usize = 6;
 
 /// Reads a document with the cursor in this line, which stays in any case.
 pub fn read(document: &str, cursor: usize) -> Option<Node> {
+    let closed = closed_by_layout(document);
+    if closed != document
+        && let Some(root) = without_errors(&closed, cursor)
+    {
+        return Some(root);
+    }
     let until: Vec<&str> = document.split('\n').take(cursor + 1).collect();
     let mut until = until.join("\n");
     until.push_str(&closing(&until));
@@ -33,34 +39,92 @@ fn without_errors(document: &str, cursor: usize) -> Option<Node> {
     None
 }
 
+/// Closes brackets and quotes before a line that, by its indentation, can't be inside them. A document that can be parsed
+/// stays as it is.
+fn closed_by_layout(document: &str) -> String {
+    let parsed = source::read(document.as_bytes(), &Limits::default());
+    if parsed.root.is_some() || document.trim_start().starts_with('{') {
+        return document.to_owned();
+    }
+    let mut out = String::with_capacity(document.len());
+    let mut open = Open::default();
+    // The indentation of the line in which the outermost of them was opened.
+    let mut outer = 0;
+    // Where the last text ends, without the comment behind it.
+    let mut end = 0;
+    for (number, line) in document.split('\n').enumerate() {
+        let bare = line.trim_start_matches(' ');
+        let indent = line.len() - bare.len();
+        let is_key = !bare.trim().is_empty() && !bare.starts_with(['}', ']', ',', '#']);
+        if !open.is_empty() && is_key && indent <= outer {
+            out.insert_str(end, &std::mem::take(&mut open).closing());
+        }
+        if open.is_empty() {
+            outer = indent;
+        }
+        if number > 0 {
+            out.push('\n');
+        }
+        let text = open.read(line);
+        if !text.trim().is_empty() {
+            end = out.len() + text.trim_end().len();
+        }
+        out.push_str(line);
+    }
+    out
+}
+
 /// The signs that close what is open at the end of a text.
 fn closing(text: &str) -> String {
-    let mut open = Vec::new();
-    let mut quote = None;
-    let mut chars = text.chars().peekable();
-    let mut before = ' ';
-    while let Some(c) = chars.next() {
-        match (quote, c) {
-            (Some('"'), '\\') => {
-                chars.next();
-            }
-            (Some(q), c) if q == c => quote = None,
-            (Some(_), _) => {}
-            // A quote within a word is a part of it.
-            (None, '"' | '\'') if !before.is_alphanumeric() => quote = Some(c),
-            (None, '#') if before.is_whitespace() => {
-                while chars.next_if(|c| *c != '\n').is_some() {}
-            }
-            (None, '{') => open.push('}'),
-            (None, '[') => open.push(']'),
-            (None, '}' | ']') => {
-                open.pop();
-            }
-            _ => {}
-        }
-        before = c;
+    let mut open = Open::default();
+    for line in text.split('\n') {
+        open.read(line);
     }
-    quote.into_iter().chain(open.into_iter().rev()).collect()
+    open.closing()
+}
+
+/// The brackets that are open, as the signs that close them, and the quote.
+#[derive(Default)]
+struct Open {
+    brackets: Vec<char>,
+    quote: Option<char>,
+}
+
+impl Open {
+    fn is_empty(&self) -> bool {
+        self.brackets.is_empty() && self.quote.is_none()
+    }
+
+    /// Returns the line without its comment.
+    fn read<'l>(&mut self, line: &'l str) -> &'l str {
+        let mut chars = line.char_indices();
+        let mut before = ' ';
+        while let Some((at, c)) = chars.next() {
+            match (self.quote, c) {
+                (Some('"'), '\\') => {
+                    chars.next();
+                }
+                (Some(q), c) if q == c => self.quote = None,
+                (Some(_), _) => {}
+                // A quote within a word is a part of it.
+                (None, '"' | '\'') if !before.is_alphanumeric() => self.quote = Some(c),
+                (None, '#') if before.is_whitespace() => return &line[..at],
+                (None, '{') => self.brackets.push('}'),
+                (None, '[') => self.brackets.push(']'),
+                (None, '}' | ']') => {
+                    self.brackets.pop();
+                }
+                _ => {}
+            }
+            before = c;
+        }
+        line
+    }
+
+    fn closing(self) -> String {
+        let brackets = self.brackets.into_iter().rev();
+        self.quote.into_iter().chain(brackets).collect()
+    }
 }
 
 #[cfg(test)]
@@ -81,5 +145,29 @@ mod tests {
                 "{document}"
             );
         }
+    }
+
+    #[test]
+    fn what_an_earlier_line_leaves_open_ends_by_the_layout() {
+        for (document, cursor) in [
+            (
+                "a:\n  - {name: f, x: \"y#z\"\nb:\n  - c: 1\n    d: 2\ne: 3",
+                3,
+            ),
+            (
+                "a:\n  - {name: f, x: \"y#z\n  - {name: g}\nb: {c: 1}\ne: 3",
+                3,
+            ),
+            ("a: [1, {x: 2\n\n# more\nb:\n  c: {x: 'y\n  d: 1\ne: 3", 4),
+            ("a: {x: 1,\n  y: 2\nb: [{c: 1,\nf: 1\ne: 3", 5),
+        ] {
+            let root = read(document, cursor).unwrap_or_else(|| panic!("{document}"));
+            for key in ["a", "b", "e"] {
+                assert!(root.get(key).is_some(), "{key}: {document}");
+            }
+        }
+        // What can be parsed has the layout of its author.
+        let document = "a: {b: 1,\n    c: 2\n}\nd: 1";
+        assert_eq!(closed_by_layout(document), document);
     }
 }
