@@ -275,6 +275,29 @@ fn new_overwrites_nothing_and_calls_each_operation() {
         let tested = swirl(folder.path(), &["test", &format!("{name}.scenario.yaml")]);
         assert_eq!(tested.status.code(), Some(0), "{tested:?}");
     }
+    // With a document beside its folder, it can be moved.
+    let arguments = [
+        "new",
+        "order",
+        "--openapi",
+        "shop.yaml",
+        "--folder",
+        "other/new",
+    ];
+    for (edition, written) in [
+        ("1.0", "endpoint: \"../../shop.yaml\""),
+        ("0.8", "operation: \"../../shop.yaml#getA\""),
+    ] {
+        let arguments = [&arguments[..], &["--edition", edition]].concat();
+        let done = swirl(folder.path(), &arguments);
+        assert_eq!(done.status.code(), Some(0), "{done:?}");
+        let new = folder.path().join("other/new");
+        let definition = std::fs::read_to_string(new.join("order.sw.yaml")).unwrap();
+        assert!(definition.contains(written), "{definition}");
+        let tested = swirl(folder.path(), &["test", "other/new/order.scenario.yaml"]);
+        assert_eq!(tested.status.code(), Some(0), "{tested:?}");
+        std::fs::remove_dir_all(new).unwrap();
+    }
     for name in ["a/b", "-x"] {
         assert_eq!(
             swirl(folder.path(), &["new", "--", name]).status.code(),

@@ -1,7 +1,7 @@
 //! `swirl new`
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::builder::PossibleValuesParser;
@@ -137,13 +137,38 @@ fn begin(
     Ok(texts.into_iter().map(|(path, _)| path).collect())
 }
 
-/// The document's name in the definition: relative to the definition's folder if it is inside, otherwise its absolute
-/// path.
+/// The document's name in the definition: relative to the definition's folder, so that both can be moved together. Its
+/// absolute path if they share no folder.
 fn uri(path: &Path, folder: &Path) -> anyhow::Result<String> {
-    let whole = std::path::absolute(path)?;
-    let folder = std::path::absolute(folder)?;
-    let path = whole.strip_prefix(&folder).unwrap_or(&whole);
-    Ok(path.to_string_lossy().replace('\\', "/"))
+    let whole = plain(&std::path::absolute(path)?);
+    let folder = plain(&std::path::absolute(folder)?);
+    let shared = whole
+        .components()
+        .zip(folder.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let is_root = |part: &Component<'_>| matches!(part, Component::RootDir | Component::Prefix(_));
+    if whole.components().take(shared).all(|part| is_root(&part)) {
+        return Ok(whole.to_string_lossy().replace('\\', "/"));
+    }
+    let up = folder
+        .components()
+        .skip(shared)
+        .map(|_| Component::ParentDir);
+    let relative: PathBuf = up.chain(whole.components().skip(shared)).collect();
+    Ok(relative.to_string_lossy().replace('\\', "/"))
+}
+
+/// An absolute path without `..`.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Writes a new file, and fails if it exists.
