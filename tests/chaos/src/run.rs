@@ -370,7 +370,11 @@ async fn load(
             while client.watch.left() >= options.backlog {
                 tokio::time::sleep(BACKLOG_PAUSE).await;
             }
-            one(client, Planned::new(number, options.fan), options.seed).await?;
+            let planned = Planned::new(number, options.fan);
+            // Published again, an event that also starts an instance could come while its own instance is lost.
+            if planned.may_be_early() || !options.faults.contains(&Fault::LoseRedis) {
+                one(client, planned, options.seed).await?;
+            }
             let started = number + 1;
             if started.is_multiple_of(500) {
                 progress(&format!(

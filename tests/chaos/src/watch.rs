@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use futures::{StreamExt, stream};
+use serde_json::Value;
 
 use crate::api::Api;
 use crate::check::{Ended, Report};
@@ -46,6 +47,11 @@ enum Looked {
     Ended(Box<Ended>),
     /// It was lost, and is started again.
     Again(Started),
+}
+
+fn has_ended(history: &Value) -> bool {
+    let mut entries = history["entries"].as_array().into_iter().flatten();
+    entries.any(|entry| entry["event"] == "ended")
 }
 
 impl Watch {
@@ -161,6 +167,10 @@ impl Watch {
                 return Ok(Looked::Running);
             }
             let history = api.history(id).await?;
+            if self.starts_again && !has_ended(&history) {
+                // Its end was lost between the two requests.
+                return Ok(Looked::Running);
+            }
             Ok(Looked::Ended(Box::new(Ended {
                 planned: started.planned.clone(),
                 asked_ms: started.asked_ms,
