@@ -204,6 +204,11 @@ impl Planned {
         self.hears().then(|| self.output())
     }
 
+    /// It runs other workflows.
+    pub fn has_children(&self) -> bool {
+        matches!(self.kind, Family::Split | Family::Cross)
+    }
+
     /// It waits for an event, and produces one.
     fn hears(&self) -> bool {
         matches!(self.kind, Family::Talk | Family::Hear | Family::Listen)
