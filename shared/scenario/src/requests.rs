@@ -272,7 +272,12 @@ pub fn answering(
             return Err(AnswerError::Exit(name.to_owned()));
         }
         Answered::Error { error, after } => match (error.status, &error.problem) {
-            (Some(status), None) => (given(status, Vec::new(), None, false), after),
+            (Some(status), None) => {
+                let pause = error.retry_after_ms.map(|ms| ms.div_ceil(1_000));
+                let pause = pause.map(|seconds| ("Retry-After".to_owned(), seconds.to_string()));
+                let headers = pause.into_iter().collect();
+                (given(status, headers, None, false), after)
+            }
             _ => {
                 let after_ms = after.millis_from(now);
                 return Ok(Answering::Error { error, after_ms });

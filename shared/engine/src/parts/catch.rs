@@ -215,13 +215,29 @@ impl Ctx<'_> {
         if unbounded && retry.delay.is_none() {
             delay = delay.max(PAUSE_MS_MIN);
         }
+        let mut asked = self
+            .asked_of_task(error)
+            .min(optional(&retry.attempt)?.unwrap_or(u64::MAX));
         if let Some(within) = optional(&retry.within)? {
-            let due = self.now().0.saturating_add_unsigned(delay);
-            if due > run.since.0.saturating_add_unsigned(within) {
+            let end = run.since.0.saturating_add_unsigned(within);
+            let left = u64::try_from(end.saturating_sub(self.now().0));
+            let Some(left) = left.ok().filter(|left| delay <= *left) else {
                 return Ok(None);
-            }
+            };
+            asked = asked.min(left);
         }
-        Ok(Some(delay))
+        Ok(Some(delay.max(asked)))
+    }
+
+    /// The pause that a service asked for. It is limited by the timeout of the task that called it, if there is one.
+    fn asked_of_task(&self, error: &WorkflowError) -> u64 {
+        let asked_ms = error.retry_after_ms.map_or(0, u64::from);
+        let timeout = self.state().and_then(|(_, state)| state.timeout.as_ref());
+        match timeout.filter(|_| asked_ms > 0) {
+            // One that can't be evaluated now limits nothing.
+            Some(timeout) => self.ms(timeout).map_or(asked_ms, |ms| ms.min(asked_ms)),
+            None => asked_ms,
+        }
     }
 
     /// A timeout of a task, or of an attempt of its list. It is an error of that task.

@@ -89,7 +89,7 @@ impl Ctx<'_> {
     }
 
     /// The length of a period, counted from now.
-    fn ms(&self, period: &Period) -> Result<u64, WorkflowError> {
+    pub(crate) fn ms(&self, period: &Period) -> Result<u64, WorkflowError> {
         let duration = self.view().period(period, &self.scope.data)?;
         Ok(millis(&duration, self.now()))
     }

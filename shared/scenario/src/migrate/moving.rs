@@ -105,7 +105,7 @@ impl Moving {
                     let mut functions = Data::object();
                     for (name, answers) in members(&value) {
                         if answers.to_string().contains("\"retryAfter\"") {
-                            self.is_unfit("a service says when to call again ('retryAfter'); retries of DSL 1.0 don't follow that");
+                            self.is_unfit("a service says when to call again ('retryAfter'); retries of DSL 1.0 have no 'maxDelay' that bounds it");
                         }
                         functions.set(&name, answered(&answers));
                     }
