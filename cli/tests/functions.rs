@@ -547,7 +547,8 @@ fn path_of(folder: &tempfile::TempDir, name: &str) -> std::path::PathBuf {
     folder.path().join(name)
 }
 
-/// A `resource` of an early edition that is a URL is called with `POST`, with the parameters as JSON.
+/// A `resource` of an early edition that is a URL is called with `POST`, with the parameters as JSON. None of their names has
+/// a meaning of its own there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resource_that_is_a_url_is_called_with_post() {
     use axum::extract::Json;
@@ -559,13 +560,18 @@ async fn a_resource_that_is_a_url_is_called_with_post() {
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let router = axum::Router::new().route("/add", post(add));
+    let echo = async |Json(asked): Json<Value>| Json(serde_json::json!({"got": asked}));
+    let router = axum::Router::new()
+        .route("/add", post(add))
+        .route("/echo", post(echo));
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
     let folder = tempfile::tempdir().unwrap();
     let document = format!(
-        "id: t\nname: t\nversion: 1.0.0\nfunctions: [{{name: add, resource: 'http://{address}/add'}}]\n\
+        "id: t\nname: t\nversion: 1.0.0\nfunctions: [{{name: add, resource: 'http://{address}/add'}}, \
+         {{name: echo, resource: 'http://{address}/echo', type: rest}}]\n\
          states: [{{name: A, type: OPERATION, actionMode: SEQUENTIAL, start: {{kind: DEFAULT}}, \
-         actions: [{{functionRef: {{refName: add, parameters: {{to: $.n}}}}}}], end: {{kind: DEFAULT}}}}]\n"
+         actions: [{{functionRef: {{refName: add, parameters: {{to: $.n}}}}}}, \
+         {{functionRef: {{refName: echo, parameters: {{body: x, HEADER_a: $.n}}}}}}], end: {{kind: DEFAULT}}}}]\n"
     );
     std::fs::write(folder.path().join("t.sw.yaml"), document).unwrap();
     let run = move || {
@@ -576,4 +582,6 @@ async fn a_resource_that_is_a_url_is_called_with_post() {
     assert_eq!(done.status.code(), Some(0), "{done:?}");
     let output: Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(output["sum"], 5, "{output}");
+    let got = serde_json::json!({"body": "x", "HEADER_a": 4});
+    assert_eq!(output["got"], got, "{output}");
 }

@@ -141,9 +141,13 @@ impl Writer<'_> {
         let (mut query, mut headers, mut rest) = (Data::object(), Data::object(), Data::object());
         let mut body = None;
         let in_query = matches!(method, "GET" | "HEAD" | "DELETE" | "OPTIONS");
+        let flag = function.metadata.get("argumentsAreBody");
+        let are_body = flag.is_some_and(|flag| flag.to_text().eq_ignore_ascii_case("true"));
         for (name, value) in arguments {
             let place = format!("{{{name}}}");
-            if url.contains(&place) {
+            if are_body && !in_query {
+                rest.set(name, self.value(value, data));
+            } else if url.contains(&place) {
                 let text = self.in_path(function, name, value, data);
                 uri = uri.replace(&place, &text);
             } else if let Some(name) = name.strip_prefix("QUERY_") {
@@ -175,6 +179,8 @@ impl Writer<'_> {
                 ));
             }
             body = body.or(Some(rest));
+        } else if are_body && !in_query {
+            body = Some(rest);
         }
         let mut with = object([("method", Data::string(method))]);
         let endpoint = match function.auth {

@@ -33,7 +33,7 @@ pub(crate) struct EarlyFunction<'n> {
     pub word: &'n str,
     /// The location of the type, or else of the function.
     pub place: &'n Node,
-    /// `resource`, or, in the drafts of 0.1, the name.
+    /// `resource`, or, in the drafts of 0.1, the name. Empty if there is no resource.
     pub operation: &'n str,
     pub operation_node: &'n Node,
     /// Whether the operation is a `resource`, which may be a URL to call.
@@ -45,6 +45,8 @@ pub(crate) enum Early {
     Given(FunctionId),
     /// By its type, with this operation.
     Own(FunctionKind, String),
+    /// With this operation, and all arguments as the body.
+    Posted(FunctionKind, String),
 }
 
 impl Ctx<'_> {
@@ -62,6 +64,7 @@ impl Ctx<'_> {
         let known = known.map(|(_, kind)| kind.clone());
         let is_expression = known == Some(FunctionKind::Expression);
         if let Some(kind) = known.filter(|kind| is_operation_of(kind, &operation))
+            && !operation.is_empty()
             && !(is_mocked && is_expression)
         {
             self.warn_classpath(early.operation_node, &operation);
@@ -78,7 +81,7 @@ impl Ctx<'_> {
         }
         if early.is_resource && is_url(&operation) && is_called_by_url(early.word) {
             let post = format!("rest:POST:{}", operation.trim());
-            return Early::Own(FunctionKind::Custom(CUSTOM.to_owned()), post);
+            return Early::Posted(FunctionKind::Custom(CUSTOM.to_owned()), post);
         }
         if !self.is_carried_out(early.word, &operation, early.is_resource) {
             self.not_given(early);
@@ -115,6 +118,11 @@ impl Ctx<'_> {
             word => format!("is of type '{word}'"),
         };
         let (code, place, message) = match is_ours {
+            true if operation.is_empty() => (
+                codes::MISSING_PROPERTY,
+                early.operation_node,
+                format!("the function '{name}' {what}, is not given here, and has no 'resource'"),
+            ),
             true => (
                 codes::BAD_OPERATION,
                 early.operation_node,
@@ -139,6 +147,7 @@ impl Ctx<'_> {
             .find(|(known, _)| known.eq_ignore_ascii_case(word));
         match format.and_then(|(_, kind)| format_of(kind)) {
             Some(format) => hint.push_str(&format!("; or write {format}")),
+            None if is_ours => {}
             None => {
                 let connector = if word.is_empty() { CUSTOM } else { word };
                 hint.push_str(&format!(

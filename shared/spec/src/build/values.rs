@@ -317,14 +317,16 @@ impl Ctx<'_> {
         let what = format!("the metadata '{key}'");
         let text = value.as_str();
         match (key, kind) {
-            ("checkArguments", _) => match (value.as_bool(), text.and_then(advice::flag)) {
-                (Some(_), _) => {}
-                (None, Some(flag)) => {
-                    let message = format!("{what} is a text instead of {flag}");
-                    self.loose(value, message, format!("write {flag} without quotes"));
+            ("checkArguments", _) | ("argumentsAreBody", FunctionKind::Custom(_)) => {
+                match (value.as_bool(), text.and_then(advice::flag)) {
+                    (Some(_), _) => {}
+                    (None, Some(flag)) => {
+                        let message = format!("{what} is a text instead of {flag}");
+                        self.loose(value, message, format!("write {flag} without quotes"));
+                    }
+                    (None, None) => self.wrong_type(value, &what, FLAG),
                 }
-                (None, None) => self.wrong_type(value, &what, FLAG),
-            },
+            }
             ("argumentTypes", FunctionKind::Graphql) => match value.members() {
                 None => self.wrong_type(value, &what, "an object"),
                 Some(arguments) => {

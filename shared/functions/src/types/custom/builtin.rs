@@ -35,6 +35,9 @@ pub const SYSOUT_TARGET: &str = "swirl_functions::sysout";
 const PREFIXES: [(&str, Location); 2] =
     [("HEADER_", Location::Header), ("QUERY_", Location::Query)];
 
+/// The key in a function's `metadata` that has all arguments sent as the body, whatever their names.
+const AS_BODY: &str = "argumentsAreBody";
+
 /// Whether the operation logs instead of calling a service.
 pub fn is_sysout(operation: &str) -> bool {
     let word = operation.split(':').next().unwrap_or_default();
@@ -123,6 +126,8 @@ struct Direct {
     server: String,
     path: String,
     names: Vec<String>,
+    /// The arguments as a whole are the body, and no name has a meaning of its own.
+    as_body: bool,
 }
 
 fn direct(
@@ -168,8 +173,11 @@ fn direct(
         true => path,
         false => format!("/{path}"),
     };
+    let as_body = function.metadata.get(AS_BODY);
+    let as_body = as_body.is_some_and(|flag| flag.to_text().eq_ignore_ascii_case("true"));
+    let as_body = as_body && has_body(method);
     let mut names: Vec<String> = Vec::new();
-    for part in path.split('{').skip(1) {
+    for part in path.split('{').skip(1).filter(|_| !as_body) {
         if let Some((name, _)) = part.split_once('}')
             && !names.iter().any(|known| known == name)
         {
@@ -182,6 +190,7 @@ fn direct(
         server,
         path,
         names,
+        as_body,
     }) as Compiled;
     Ok(match unaddressed {
         Some(reason) => Unaddressed::wrap(compiled, reason),
@@ -271,6 +280,15 @@ impl Direct {
     fn request(&self, arguments: &Data) -> Result<(Operation, Data), CallError> {
         let mut operation = operation(&self.id, self.method, &self.server, &self.path);
         let mut sent = Map::new();
+        if self.as_body {
+            let body = match arguments.is_null() {
+                true => Value::Object(Map::new()),
+                false => Value::from(arguments),
+            };
+            sent.insert("body".to_owned(), body);
+            operation.body = Some(json_body(false));
+            return Ok((operation, Data::from(Value::Object(sent))));
+        }
         for name in &self.names {
             operation.parameters.push(parameter(name, Location::Path));
         }
@@ -309,6 +327,7 @@ impl CompiledFunction for Direct {
 
     fn check(&self, arguments: &Known) -> Vec<Misfit> {
         let given: Vec<&str> = match arguments {
+            _ if self.as_body => return Vec::new(),
             Known::Unknown => return Vec::new(),
             Known::Null => Vec::new(),
             Known::Object(members) => {
@@ -418,152 +437,4 @@ async fn call(
 }
 
 #[cfg(test)]
-mod tests {
-    use swirl_model::data;
-
-    use super::*;
-    use crate::types::rest::request_line;
-
-    fn direct_of(operation: &str) -> Direct {
-        let rest = operation.strip_prefix("rest:").unwrap();
-        let (method, url) = rest.split_once(':').unwrap();
-        let (server, path) = parts(url).unwrap();
-        let names = path
-            .split('{')
-            .skip(1)
-            .filter_map(|part| Some(part.split_once('}')?.0.to_owned()));
-        Direct {
-            id: operation.to_owned(),
-            method: method_of(method).unwrap(),
-            server: server.to_owned(),
-            path: path.to_owned(),
-            names: names.collect(),
-        }
-    }
-
-    #[test]
-    fn arguments_go_to_the_url_the_query_and_the_body() {
-        for (operation, arguments, expected) in [
-            (
-                "rest:get:http://h/items/{id}",
-                data!({"id": "a b", "n": 2}),
-                "GET http://h/items/a%20b?n=2 ",
-            ),
-            ("rest:GET:http://h:8080", data!({}), "GET http://h:8080/ "),
-            (
-                "rest:get:http://h/x?a=1",
-                data!({"b": 2}),
-                "GET http://h/x?a=1&b=2 ",
-            ),
-            (
-                "rest:post:http://h/x",
-                data!({"a": 1, "QUERY_q": "z"}),
-                r#"POST http://h/x?q=z {"a":1}"#,
-            ),
-            (
-                "rest:put:http://h/x",
-                data!({"body": [1]}),
-                "PUT http://h/x [1]",
-            ),
-        ] {
-            let (made, sent) = direct_of(operation).request(&arguments).unwrap();
-            assert_eq!(request_line(&made, &sent).unwrap(), expected, "{operation}");
-        }
-    }
-
-    #[test]
-    fn http_takes_everything_from_its_arguments() {
-        let arguments =
-            data!({"method": "post", "url": "http://h/x?a=1", "query": {"b": 2}, "body": {"c": 3}});
-        let (made, sent) = Http::request(&arguments).unwrap();
-        assert_eq!(
-            request_line(&made, &sent).unwrap(),
-            r#"POST http://h/x?a=1&b=2 {"c":3}"#
-        );
-        for (arguments, reason) in [
-            (data!({}), "`url` is missing"),
-            (
-                data!({"url": "file:///etc/passwd"}),
-                "must be an http or https URL",
-            ),
-            (
-                data!({"url": "http://h", "method": "steal"}),
-                "is not one of",
-            ),
-            (
-                data!({"url": "http://h", "header": {}}),
-                "no argument `header`",
-            ),
-        ] {
-            let error = Http::request(&arguments).unwrap_err();
-            assert!(error.message.contains(reason), "{}", error.message);
-        }
-    }
-
-    #[test]
-    fn built_in_operations_are_recognised() {
-        let found = |operation: &str, servers: &[&str]| {
-            let function = Function {
-                name: "f".into(),
-                kind: swirl_model::workflow::FunctionKind::Custom("custom".to_owned()),
-                operation: operation.to_owned(),
-                place: String::new(),
-                resource_auth: None,
-                auth: None,
-                metadata: data!({}),
-                within: None,
-            };
-            let settings = crate::Settings {
-                servers: crate::servers::Servers::parse(servers).unwrap(),
-                ..crate::Settings::default()
-            };
-            let documents = Documents {
-                resources: &[],
-                settings: &settings,
-            };
-            find(&function, &documents)
-        };
-        let refused = |operation: &str| found(operation, &[]).and_then(Result::err);
-        for operation in [
-            "sysout",
-            "sysout:INFO",
-            "sysout:debug",
-            "rest:get:http://h/x",
-            "http",
-        ] {
-            assert!(
-                found(operation, &[]).is_some_and(|found| found.is_ok()),
-                "{operation}"
-            );
-        }
-        assert!(found("script:python:x", &[]).is_none() && found("http://h/x", &[]).is_none());
-        assert!(refused("sysout:LOUD").is_some_and(|why| why.reason.contains("INFO")));
-        assert!(refused("rest:fetch:http://h").is_some());
-        assert!(refused("rest:post:").is_some());
-        // Only a path: whether it can be called depends on the operator's addresses.
-        let unaddressed = |servers: &[&str]| {
-            let compiled = found("rest:post:/path", servers).unwrap();
-            let compiled = compiled.unwrap_or_else(|why| panic!("{}", why.reason));
-            compiled.unaddressed().map(str::to_owned)
-        };
-        let reason = unaddressed(&[]).unwrap();
-        assert!(
-            reason.contains("--function-server f=http://host"),
-            "{reason}"
-        );
-        for server in ["f=http://h:1", "rest:post:/path=http://h:1"] {
-            assert_eq!(unaddressed(&[server]), None, "{server}");
-        }
-    }
-
-    #[test]
-    fn a_message_of_sysout_is_one_line() {
-        for (message, expected) in [
-            ("caf\u{e9}\t7", "caf\u{e9}\t7"),
-            ("a\nINFO b\r\n", "a\\nINFO b\\r\\n"),
-            ("\u{1b}[31mred\u{2028}", "\\u{1b}[31mred\\u{2028}"),
-        ] {
-            assert_eq!(one_line(message), expected);
-        }
-    }
-}
+mod tests;

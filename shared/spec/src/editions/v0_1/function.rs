@@ -65,7 +65,10 @@ impl Reader<'_, '_> {
         });
         let id = match found {
             Early::Given(id) => id,
-            Early::Own(kind, operation) => self.plain_function(name, kind, &operation),
+            // In the drafts, a name is no URL to call.
+            Early::Own(kind, operation) | Early::Posted(kind, operation) => {
+                self.plain_function(name, kind, &operation)
+            }
         };
         self.functions.insert(key, id);
         id
