@@ -12,7 +12,8 @@ use std::fmt;
 
 use swirl_documents::source::{Node, NodeKind};
 
-use self::facts::{Facts, Part};
+pub(crate) use self::facts::is_conventional;
+use self::facts::{Facts, has_free_names};
 use self::signs::SIGNS;
 
 /// An edition of the language.
@@ -50,7 +51,7 @@ impl Edition {
     ];
 
     /// The name of the edition.
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Edition::V0_1Early => "0.1 (early draft)",
             Edition::V0_1 => "0.1",
@@ -152,6 +153,7 @@ pub fn detect(root: &Node) -> Result<Detected, UnknownEdition> {
         let version = node.raw().trim();
         let mut shape = Shape::of(root);
         let named = by_version(version);
+        shape.is_early = named.is_none_or(|named| named < Edition::V0_5);
         if matches!(named, None | Some(Edition::V0_8)) && root.get("id").is_some() {
             // A vendor's own function type doesn't make it a document of 0.9 (docs/language.md#decision-97).
             shape
@@ -237,18 +239,32 @@ fn against_version(
     named: Edition,
 ) -> Option<Detected> {
     let (edition, _) = shape.best(&LIKELY);
-    if named == Edition::V0_1 && generation(edition) < 2 {
+    // "0.1" was the name of the drafts and of the release.
+    let is_named = |edition: &Edition| {
+        generation(*edition) == generation(named)
+            || named == Edition::V0_1 && generation(*edition) < 2
+    };
+    if is_named(&edition) {
         return None;
     }
-    let speaks = |of: &[Edition], wanted: Edition, other: Edition| {
-        of.contains(&wanted) && !of.iter().any(|of| generation(*of) == generation(other))
+    let is_other = |of: &Edition| generation(*of) == generation(edition);
+    let count = |speaks: &dyn Fn(&[Edition]) -> bool| {
+        let found = shape.found.iter();
+        found.filter(|(of, _)| speaks(of)).count()
     };
-    let against = shape.found.iter();
-    let against = against.filter(|(of, _)| speaks(of, edition, named)).count();
-    let mut found = shape.found.iter();
+    let against = count(&|of| of.contains(&edition) && !of.iter().any(is_named));
+    let of_named = count(&|of| of.iter().any(is_named) && !of.iter().any(is_other));
+    let is_clear = match named {
+        // The release shares many words with 0.5. They count if something is only of 0.5.
+        Edition::V0_1 => {
+            let kebab = |of: &[Edition]| of.iter().any(is_kebab);
+            let shared = count(&|of| of.contains(&edition) && !kebab(of));
+            shared > 2 && against > of_named
+        }
+        _ => against > 2 && of_named == 0,
+    };
     // Only the draft has 'tasks'.
-    let is_clear = generation(edition) != generation(named)
-        && (shape.has_tasks || against > 2 && !found.any(|(of, _)| speaks(of, named, edition)));
+    let is_clear = shape.has_tasks || is_clear;
     is_clear.then(|| Detected {
         edition,
         why: format!(
@@ -389,6 +405,8 @@ struct Shape {
     has_free_names: bool,
     /// It has an `id`, which 0.9 doesn't have.
     has_id: bool,
+    /// Nothing says that it is of 0.5 or later.
+    is_early: bool,
     found: Vec<(&'static [Edition], String)>,
 }
 
@@ -401,23 +419,6 @@ const ERROR_LIST: &str = "its 'errors' is a list";
 /// Whether it is one of the two drafts in kebab-case.
 fn is_kebab(edition: &Edition) -> bool {
     matches!(edition, Edition::V0_1Early | Edition::V0_1)
-}
-
-/// Whether a name violates the naming convention of 0.9.
-fn has_free_names(facts: &Facts<'_>) -> bool {
-    use Part::{Action, Branch, Event, Function, Root, State};
-    let parts = [Root, State, Branch, Action, Function, Event];
-    parts.into_iter().any(|part| {
-        let mut names = facts.of_part(part).filter_map(|node| node.get("name"));
-        names.any(|name| name.as_str().is_some_and(|name| !is_conventional(name)))
-    })
-}
-
-/// Whether 0.9 allows the name: `^[a-z0-9](-?[a-z0-9])*$`
-pub(crate) fn is_conventional(name: &str) -> bool {
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let mut parts = name.split('-');
-    parts.all(|part| !part.is_empty() && part.bytes().all(allowed))
 }
 
 impl Shape {
@@ -449,6 +450,7 @@ impl Shape {
             has_kebab,
             has_free_names: has_free_names(&facts),
             has_id: root.get("id").is_some(),
+            is_early: true,
             found,
         }
     }
@@ -511,7 +513,15 @@ impl Shape {
             "an event has 'correlationToken'",
         ];
         let since = ["a state has 'onEvents'", "a state has 'onErrors'"];
-        before.iter().any(has) && !since.iter().any(has)
+        // Documents of 0.5 have it too, if they were written in the summer before, together with conditions and retries
+        // of 0.5.
+        let has_resource = self.is_early && has(&"a function has 'resource'");
+        let of_summer = [
+            "the 'condition' of a condition is a text",
+            "it has 'retries'",
+        ];
+        let is_before = before.iter().any(has) || has_resource && !of_summer.iter().any(has);
+        is_before && !since.iter().any(has)
     }
 
     fn score(&self, edition: Edition) -> usize {

@@ -164,6 +164,23 @@ impl<'n> Facts<'n> {
     }
 }
 
+/// Whether a name violates the naming convention of 0.9.
+pub(super) fn has_free_names(facts: &Facts<'_>) -> bool {
+    use Part::{Action, Branch, Event, Function, Root, State};
+    let parts = [Root, State, Branch, Action, Function, Event];
+    parts.into_iter().any(|part| {
+        let mut names = facts.of_part(part).filter_map(|node| node.get("name"));
+        names.any(|name| name.as_str().is_some_and(|name| !is_conventional(name)))
+    })
+}
+
+/// Whether 0.9 allows the name: `^[a-z0-9](-?[a-z0-9])*$`
+pub(crate) fn is_conventional(name: &str) -> bool {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let mut parts = name.split('-');
+    parts.all(|part| !part.is_empty() && part.bytes().all(allowed))
+}
+
 fn items(list: Option<&Node>) -> &[Node] {
     list.and_then(Node::items).unwrap_or_default()
 }

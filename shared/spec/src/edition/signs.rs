@@ -171,6 +171,8 @@ pub(super) const SIGNS: &[Sign] = &[
         "condition",
         &[V0_1Early, V0_5, V0_6, V0_7, V0_8, V0_9],
     ),
+    // Before, it was an object.
+    sign(Part::Choice, "condition", Test::Text, FROM_0_5),
     has(Part::Choice, "single", &[V0_1]),
     sign(
         Part::State,

@@ -356,6 +356,53 @@ fn properties_that_0_5_has_replaced() {
     }
 }
 
+/// Documents of the release of 0.1 in lower case, with few other signs, and documents of 0.5 that say 0.1.
+#[test]
+fn functions_with_a_resource() {
+    let document = |function: &str, inside: &str| {
+        format!(
+            "id: u\nfunctions: [{{name: post, {function}}}]\nstates: [{{name: A, start: {{kind: default}}, {inside}, end: {{kind: default}}}}]"
+        )
+    };
+    let action = "type: operation, actions: [{functionRef: {refName: post, parameters: {z: 5}}}]";
+    let compared = "type: switch, dataConditions: [{path: $.a, value: '1', operator: Equals, transition: {nextState: B}}]";
+    let summer =
+        "type: switch, dataConditions: [{condition: '{{ $.a }}', transition: {nextState: B}}]";
+    for (function, inside, plain, of_0_1, of_0_5) in [
+        (
+            "resource: 'http://h/e', type: rest",
+            action,
+            "0.1 (release)",
+            "0.1 (release)",
+            "0.5",
+        ),
+        (
+            "resource: r",
+            action,
+            "0.1 (release)",
+            "0.1 (release)",
+            "0.5",
+        ),
+        (
+            "resource: r",
+            compared,
+            "0.1 (release)",
+            "0.1 (release)",
+            "0.1 (release)",
+        ),
+        ("resource: r", summer, "0.5", "0.5", "0.5"),
+        ("operation: 'a.json#f'", action, "0.5", "0.5", "0.5"),
+        ("operation: 'a.json#f'", summer, "0.5", "0.5", "0.5"),
+    ] {
+        let text = document(function, inside);
+        let with = |key: &str| edition(&format!("{key}\n{text}"));
+        assert_eq!(with(""), plain, "{text}");
+        assert_eq!(with("schemaVersion: '0.1'"), of_0_1, "{text}");
+        assert_eq!(with("specVersion: '0.1'"), of_0_1, "{text}");
+        assert_eq!(with("schemaVersion: '0.5'"), of_0_5, "{text}");
+    }
+}
+
 #[test]
 fn why() {
     for (text, why) in [
