@@ -42,7 +42,7 @@ const EDITIONS: [(&str, usize, &str); 7] = [
 ];
 
 /// Contradictions in a specification: edition, section, code, pointer.
-const FAULTS: [(&str, &str, &str, &str); 13] = [
+const FAULTS: [(&str, &str, &str, &str); 12] = [
     // An omitted expression.
     (
         "0.1-release",
@@ -55,13 +55,6 @@ const FAULTS: [(&str, &str, &str, &str); 13] = [
         "Retry Definition",
         "bad-expression",
         "/tasks/0/retry/0/expression",
-    ),
-    // The name that 'onEvents' used to have.
-    (
-        "0.5",
-        "Event State: onEvents Definition",
-        "unknown-property",
-        "/states/0/eventsActions",
     ),
     // The table above it calls this 'duration'.
     (

@@ -18,8 +18,11 @@ pub(crate) const NAMES: &[&str] = &[
     "eventTimeout",
     "eventsActions",
     "execTimeout",
+    "inject",
     "n",
+    "onError",
     "schemaVersion",
+    "taskDataFilter",
     "timeDelay",
     "timeout",
     "waitForCompletion",
@@ -27,7 +30,10 @@ pub(crate) const NAMES: &[&str] = &[
 ];
 
 /// The properties that [`ways`] understands.
-pub(crate) const WAYS: &[&str] = &["compensateBefore", "nextState", "produceEvent"];
+pub(crate) const WAYS: &[&str] = &["compensateBefore", "nextState", "nextTask", "produceEvent"];
+
+/// The properties that [`spring`] understands.
+pub(crate) const SPRING: &[&str] = &["eventsActions", "inject", "onError", "taskDataFilter"];
 
 pub(crate) fn names(ctx: &mut Ctx<'_>, root: &mut Node) {
     rename(ctx, root, "schemaVersion", "specVersion");
@@ -48,6 +54,41 @@ pub(crate) fn names(ctx: &mut Ctx<'_>, root: &mut Node) {
     if has_errors {
         errors::define(ctx, root);
     }
+}
+
+/// Names and words that states had in the spring of 2020.
+pub(crate) fn spring(ctx: &mut Ctx<'_>, state: &mut Node) {
+    rename(ctx, state, "eventsActions", "onEvents");
+    rename(ctx, state, "taskDataFilter", "stateDataFilter");
+    if state
+        .get("onError")
+        .is_some_and(|node| node.items().is_some())
+    {
+        rename(ctx, state, "onError", "onErrors");
+    }
+    if is(state, "relay")
+        && let Some(word) = state.get_mut("type")
+    {
+        other(ctx, word, "relay", "inject");
+        *word = word.text_here("inject");
+    }
+    if is(state, "inject") {
+        rename(ctx, state, "inject", "data");
+    }
+}
+
+/// `correlationToken` of an event: the name of its only correlated attribute.
+pub(crate) fn correlation_token(ctx: &mut Ctx<'_>, event: &mut Node) {
+    let Some(token) = event.get("correlationToken").cloned() else {
+        return;
+    };
+    if event.get("correlation").is_some() {
+        return;
+    }
+    other(ctx, &token, "correlationToken", "correlation");
+    event.take("correlationToken");
+    let rule = token.object_here([("contextAttributeName", token.clone())]);
+    event.put("correlation", token.list_here(vec![rule]));
 }
 
 /// `resource` of a function.
@@ -126,8 +167,14 @@ fn way(ctx: &mut Ctx<'_>, holder: &mut Node) {
             continue;
         };
         rename(ctx, way, "compensateBefore", "compensate");
+        next_task(ctx, way);
         produce_event(ctx, way);
     }
+}
+
+/// The name of the next state in the draft with tasks.
+pub(crate) fn next_task(ctx: &mut Ctx<'_>, way: &mut Node) {
+    rename(ctx, way, "nextTask", "nextState");
 }
 
 /// A single event where the specification has a list.
@@ -180,14 +227,12 @@ pub(crate) fn sub_flow(ctx: &mut Ctx<'_>, action: &mut Node) {
 }
 
 fn state(ctx: &mut Ctx<'_>, state: &mut Node) {
-    rename(ctx, state, "eventsActions", "onEvents");
-    for (older, here) in [("delay", "sleep"), ("relay", "inject")] {
-        if is(state, older)
-            && let Some(word) = state.get_mut("type")
-        {
-            other(ctx, word, older, here);
-            *word = word.text_here(here);
-        }
+    spring(ctx, state);
+    if is(state, "delay")
+        && let Some(word) = state.get_mut("type")
+    {
+        other(ctx, word, "delay", "sleep");
+        *word = word.text_here("sleep");
     }
     if is(state, "sleep") {
         rename(ctx, state, "timeDelay", "duration");

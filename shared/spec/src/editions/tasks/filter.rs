@@ -5,17 +5,23 @@ use swirl_model::workflow::{ErrorFilter, EventFilter, ExprId, PathId, ResultRule
 
 use super::Reader;
 use crate::build::ctx::Obj;
+use crate::build::earlier::older::as_there;
 use crate::build::expression::VisibleVars;
 use crate::build::paths::{member_name, names_part_of_event, under};
 
 /// The name that other texts have for the only filter at its location.
 const FILTER: &str = "filter";
-const INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath"]);
-const OUTPUT: (&str, &[&str]) = ("dataOutputPath", &["outputPath"]);
+const INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath", "input"]);
+const OUTPUT: (&str, &[&str]) = ("dataOutputPath", &["outputPath", "output"]);
+const ACTION_INPUT: (&str, &[&str]) = ("dataInputPath", &["inputPath", "fromStateData"]);
 const RESULTS: (&str, &[&str]) = (
     "dataResultsPath",
-    &["resultPath", "resultsPath", "dataOutputPath"],
+    &["resultPath", "resultsPath", "dataOutputPath", "results"],
 );
+/// Later editions have it.
+const TARGET: (&str, &[&str]) = ("toStateData", &[]);
+const USE_RESULTS: (&str, &[&str]) = ("useResults", &[]);
+const USE_DATA: (&str, &[&str]) = ("useData", &[]);
 
 impl Reader<'_, '_> {
     /// `taskDataFilter`: the part of its input that a task sees, and the output that it passes on.
@@ -29,24 +35,29 @@ impl Reader<'_, '_> {
 
     /// `actionDataFilter`: the input that an action sees, and the use of its result.
     pub fn action_filter(&mut self, obj: Obj<'_>) -> (Option<ExprId>, ResultRule) {
-        let known = &[INPUT, RESULTS];
+        let known = &[ACTION_INPUT, RESULTS, TARGET, USE_RESULTS];
         let Some(obj) = self.filter(obj, "actionDataFilter", &[FILTER], known) else {
             return (None, ResultRule::default());
         };
         let (results, under) = self.merged(obj, RESULTS);
+        let to = self.target(obj);
         let rule = ResultRule {
+            ignore: self.is_unused(obj, USE_RESULTS.0),
             results,
-            under,
+            under: under.filter(|_| to.is_none()),
+            to,
             ..ResultRule::default()
         };
-        (self.selection(obj, INPUT), rule)
+        (self.selection(obj, ACTION_INPUT), rule)
     }
 
     /// `eventDataFilter`: the part of a payload that is merged. The specification has two names for its path.
     pub fn event_filter(&mut self, obj: Obj<'_>) -> EventFilter {
-        const EITHER: (&str, &[&str]) =
-            ("dataInputPath", &["inputPath", "outputPath", "resultPath"]);
-        let known = &[OUTPUT, EITHER];
+        const EITHER: (&str, &[&str]) = (
+            "dataInputPath",
+            &["inputPath", "outputPath", "resultPath", "data"],
+        );
+        let known = &[OUTPUT, EITHER, TARGET, USE_DATA];
         let Some(obj) = self.filter(obj, "eventDataFilter", &[FILTER], known) else {
             return EventFilter::default();
         };
@@ -61,12 +72,27 @@ impl Reader<'_, '_> {
         let (data, under) = self.merged(obj, wanted);
         let mut names = std::iter::once(&wanted.0).chain(wanted.1);
         let node = names.find_map(|name| obj.get(name));
+        let to = self.target(obj);
         EventFilter {
+            ignore: self.is_unused(obj, USE_DATA.0),
             data,
             or_whole: node.is_some_and(|node| names_part_of_event(self, node)),
-            under,
+            under: under.filter(|_| to.is_none()),
+            to,
             ..EventFilter::default()
         }
+    }
+
+    /// Where a value is put, which only later editions say.
+    fn target(&mut self, obj: Obj<'_>) -> Option<PathId> {
+        as_there(self, obj.node, &[TARGET.0]);
+        self.path(obj, TARGET.0, VisibleVars::PLAIN)
+    }
+
+    /// Whether nothing of a value is used, which only later editions can say.
+    fn is_unused(&mut self, obj: Obj<'_>, name: &'static str) -> bool {
+        as_there(self, obj.node, &[name]);
+        !self.flag(obj, name, true)
     }
 
     /// `errorDataFilter`: the part of an error that is put into the data. Without it, the error is stored under `error`

@@ -3,12 +3,11 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{
-    ErrorDef, ErrorId, ErrorSet, Handler, Next, Retry, StateRetryRule, Then,
-};
+use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Handler, Retry, StateRetryRule, Then};
 
 use super::Reader;
 use crate::build::ctx::Obj;
+use crate::build::earlier::older::as_there;
 use crate::build::expression::whole;
 use crate::time::interval;
 
@@ -99,7 +98,7 @@ impl Reader<'_, '_> {
 
     /// `onError`: the first entry that matches handles the error.
     pub fn handlers(&mut self, obj: Obj<'_>) -> Vec<Handler> {
-        let Some(node) = obj.get("onError") else {
+        let Some(node) = self.named(obj, "onError", &["onErrors"]) else {
             return Vec::new();
         };
         let items = self.one_or_list(node, "'onError'");
@@ -110,23 +109,53 @@ impl Reader<'_, '_> {
     }
 
     fn on_error(&mut self, node: &Node) -> Option<Handler> {
-        let known = &["expression", "condition", "errorDataFilter", "transition"];
-        let obj = self.object(node, "an error definition", known)?;
-        let expression = self.expression_of(obj, "an error definition");
-        let data = self.error_filter(obj);
-        let transition = match obj.get("transition") {
-            Some(node) => self.transition(node),
-            None => {
-                self.missing(obj, "an error definition", &["transition"]);
-                None
+        const WHAT: &str = "an error definition";
+        let known = &[
+            "expression",
+            "condition",
+            "errorDataFilter",
+            "transition",
+            "end",
+            "error",
+            "code",
+        ];
+        let obj = self.object(node, WHAT, known)?;
+        let errors = match obj.get("error") {
+            Some(error) if !obj.has("expression") && !obj.has("condition") => {
+                self.named_error(obj, error)
+            }
+            other => {
+                if other.is_some() {
+                    self.exclusive(obj, WHAT, &["expression", "error"]);
+                }
+                let condition = self.expression_of(obj, WHAT);
+                condition.map(|condition| ErrorSet::When(condition.id))
             }
         };
+        let data = self.error_filter(obj);
+        let next = self.way(obj, WHAT);
         Some(Handler {
-            errors: ErrorSet::When(expression?.id),
+            errors: errors?,
             retry: None,
             data,
-            then: Then::Next(Next::Transition(transition?)),
+            then: Then::Next(next?),
         })
+    }
+
+    /// `error` and `code`, by which the handlers of the next editions choose errors.
+    fn named_error(&mut self, obj: Obj<'_>, error: &Node) -> Option<ErrorSet> {
+        as_there(self, obj.node, &["error", "code"]);
+        let code = obj.get("code").and_then(|node| self.text(node, "'code'"));
+        let name = self.string(error, "'error'")?;
+        if name == "*" {
+            return Some(ErrorSet::Any);
+        }
+        let id = self.error_id(ErrorDef {
+            name,
+            code,
+            ..ErrorDef::default()
+        });
+        Some(ErrorSet::These(vec![id]))
     }
 
     fn expression_of(&mut self, obj: Obj<'_>, what: &str) -> Option<super::expression::Condition> {
@@ -150,25 +179,27 @@ impl Reader<'_, '_> {
 
     /// Ignores errors with this name, as if they had not occurred.
     pub fn passed_over(&mut self, name: &str) -> Handler {
-        let known = self.workflow.errors.iter();
-        let known = known.into_iter().position(|error| error.name == name);
-        let id = match known {
-            Some(index) => ErrorId(index as u32),
-            None => {
-                let id = ErrorId(self.workflow.errors.len() as u32);
-                self.workflow.errors.push(ErrorDef {
-                    name: name.to_owned(),
-                    ..ErrorDef::default()
-                });
-                id
-            }
-        };
+        let id = self.error_id(ErrorDef {
+            name: name.to_owned(),
+            ..ErrorDef::default()
+        });
         Handler {
             errors: ErrorSet::These(vec![id]),
             retry: None,
             data: None,
             then: Then::Continue,
         }
+    }
+
+    /// The definition of an error. Handlers of the same one share it.
+    fn error_id(&mut self, error: ErrorDef) -> ErrorId {
+        let mut known = self.workflow.errors.iter();
+        let same = |known: &ErrorDef| known.name == error.name && known.code == error.code;
+        if let Some(index) = known.position(same) {
+            return ErrorId(index as u32);
+        }
+        self.workflow.errors.push(error);
+        ErrorId(self.workflow.errors.len() as u32 - 1)
     }
 }
 

@@ -12,11 +12,12 @@ use crate::build::ctx::Obj;
 use crate::build::values::meant_word;
 
 /// Properties that every state may have. Each kind adds its own.
-const COMMON: [&str; 8] = [
+const COMMON: [&str; 9] = [
     "id",
     "name",
     "type",
     "onError",
+    "onErrors",
     "dataInputSchema",
     "dataOutputSchema",
     "start",
@@ -63,7 +64,8 @@ impl Reader<'_, '_> {
             on_errors.insert(0, self.passed_over(names::START_REFUSED));
         }
         // Without either, the workflow continues when an action times out (docs/language.md#decision-27).
-        if self.has_action_timeout && !obj.has("retry") && !obj.has("onError") {
+        let handles = ["retry", "onError", "onErrors"];
+        if self.has_action_timeout && !handles.iter().any(|name| obj.has(name)) {
             on_errors.push(self.passed_over(names::ACTION_TIMEOUT));
         }
         Some(State {
@@ -138,6 +140,11 @@ impl Reader<'_, '_> {
             "inject".to_owned()
         } else if text == inject {
             "inject".to_owned()
+        } else if text == "sleep" {
+            if let Some(place) = obj.get("type") {
+                self.other_name(place, "sleep", "delay");
+            }
+            "delay".to_owned()
         } else {
             text
         };

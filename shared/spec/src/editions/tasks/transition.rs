@@ -7,6 +7,7 @@ use swirl_model::workflow::{End, Next, Produce, Transition};
 
 use super::Reader;
 use crate::build::ctx::{Edge, Obj};
+use crate::build::earlier::older::as_there;
 
 impl Reader<'_, '_> {
     /// `transition` or `end` of a state.
@@ -32,6 +33,22 @@ impl Reader<'_, '_> {
         }
     }
 
+    /// The way of a condition or of an error handler: a transition, or in later editions also an end.
+    pub fn way(&mut self, obj: Obj<'_>, what: &str) -> Option<Next> {
+        let has_end = obj.get("end").is_some_and(|node| !is_nothing(node));
+        if has_end {
+            as_there(self, obj.node, &["end"]);
+            return self.next(obj);
+        }
+        match obj.get("transition") {
+            Some(node) => self.transition(node).map(Next::Transition),
+            None => {
+                self.missing(obj, what, &["transition"]);
+                None
+            }
+        }
+    }
+
     pub fn transition(&mut self, node: &Node) -> Option<Transition> {
         if node.as_str().is_some() {
             let (next, _) = self.variant.next;
@@ -42,10 +59,10 @@ impl Reader<'_, '_> {
             return self.to(node);
         }
         let (next, other) = self.variant.next;
-        let known = &["expression", "produceEvent", next, other];
+        let known = &["expression", "produceEvent", "produceEvents", next, other];
         let obj = self.object(node, "a transition", known)?;
         let guard = obj.get("expression").map(|node| self.condition(node));
-        let produce = obj.get("produceEvent").map(|node| self.produced(node));
+        let produce = self.all_produced(obj);
         let Some(target) = self.named(obj, next, &[other]) else {
             self.missing(obj, "a transition", &[next]);
             return None;
@@ -56,10 +73,7 @@ impl Reader<'_, '_> {
                 Some(guard) => Some(guard?.id),
                 None => None,
             },
-            produce: match produce {
-                Some(produce) => vec![produce?],
-                None => Vec::new(),
-            },
+            produce: produce?,
             ..transition
         })
     }
@@ -86,11 +100,24 @@ impl Reader<'_, '_> {
             self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             return Some(End::default());
         }
-        let obj = self.object(node, "'end'", &["kind", "type", "produceEvent"])?;
+        let known = &["kind", "type", "produceEvent", "produceEvents", "terminate"];
+        let obj = self.object(node, "'end'", known)?;
         let kinds = &["default", "terminate", "event"];
-        let kind = self.kind(obj, "'end'", kinds);
-        let produce = obj.get("produceEvent").map(|node| self.produced(node));
-        match (kind, obj.get("produceEvent")) {
+        let terminates = obj.has("terminate").then(|| {
+            as_there(self, node, &["terminate"]);
+            self.flag(obj, "terminate", false)
+        });
+        let has_kind = obj.has("kind") || obj.has("type");
+        // Later editions have no kinds of ends.
+        let is_later = !has_kind && (terminates.is_some() || obj.has("produceEvents"));
+        let kind = match (is_later, terminates) {
+            (true, Some(true)) => Some("terminate"),
+            (true, _) => Some("event"),
+            (false, _) => self.kind(obj, "'end'", kinds),
+        };
+        let produce = self.all_produced(obj);
+        match (kind, obj.get("produceEvent").or(obj.get("produceEvents"))) {
+            _ if is_later => {}
             (Some("event"), None) => {
                 self.missing(obj, "an end of kind 'event'", &["produceEvent"]);
             }
@@ -102,8 +129,9 @@ impl Reader<'_, '_> {
         }
         let terminate = kind == Some("terminate");
         self.ctx.terminates |= terminate;
-        let produce = match (kind, produce) {
-            (Some("event"), Some(produce)) => vec![produce?],
+        let produce = match kind {
+            Some("event") => produce?,
+            _ if is_later => produce?,
             _ => Vec::new(),
         };
         kind?;
@@ -131,6 +159,19 @@ impl Reader<'_, '_> {
         self.named(obj, "kind", &["type"]);
         let name = if obj.has("kind") { "kind" } else { "type" };
         self.word(obj, name, kinds)
+    }
+
+    /// `produceEvent`, or the list that later editions have.
+    fn all_produced(&mut self, obj: Obj<'_>) -> Option<Vec<Produce>> {
+        let Some(node) = self.named(obj, "produceEvent", &["produceEvents"]) else {
+            return Some(Vec::new());
+        };
+        let items = match node.items() {
+            Some(items) if !obj.has("produceEvent") => items,
+            _ => std::slice::from_ref(node),
+        };
+        let all: Vec<_> = items.iter().map(|item| self.produced(item)).collect();
+        all.into_iter().collect()
     }
 
     fn produced(&mut self, node: &Node) -> Option<Produce> {

@@ -1,6 +1,6 @@
 //! The definition itself, its functions and retries.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
@@ -27,6 +27,33 @@ pub(super) fn later(ctx: &mut Ctx<'_>, root: &mut Node) {
     ] {
         ctx.kept.extend(root.member(name).cloned());
         root.take(name);
+    }
+}
+
+/// Later editions define errors in one place, and handlers refer to them.
+pub(super) fn error_refs(ctx: &mut Ctx<'_>, root: &mut Node) {
+    let errors = root.get("errors").and_then(Node::items).unwrap_or_default();
+    let named = errors.iter().filter_map(|error| {
+        let name = error.get("name").and_then(Node::as_str)?;
+        Some((name.to_owned(), error.get("code").cloned()))
+    });
+    let codes: HashMap<String, Option<Node>> = named.collect();
+    for state in items(root, "states") {
+        for handler in items(state, "onErrors") {
+            let Some(reference) = handler.get("errorRef").cloned() else {
+                continue;
+            };
+            let name = reference.as_str().unwrap_or_default();
+            let known = codes.get(name);
+            if handler.get("error").is_some() || known.is_none() && name != "*" {
+                continue;
+            }
+            other(ctx, &reference, "errorRef", "error");
+            handler.rename("errorRef", "error");
+            if let (Some(Some(code)), None) = (known, handler.get("code")) {
+                handler.put("code", code.clone());
+            }
+        }
     }
 }
 

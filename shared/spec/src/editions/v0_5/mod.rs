@@ -11,7 +11,7 @@ mod ways;
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::earlier::identity::{name_for_id, state_ids};
 use crate::build::earlier::words::state_word;
-use crate::build::earlier::{errors, shapes, states as of_0_6};
+use crate::build::earlier::{errors, older, shapes, states as of_0_6};
 use crate::build::parts::workflow;
 use crate::build::rule::Rule;
 
@@ -108,6 +108,12 @@ const NOT_OFFERED: &[&str] = &[
 ];
 
 pub(super) const RULES: &[Rule] = &[
+    Rule::at("/states/*")
+        .with(older::spring)
+        .knowing(older::SPRING),
+    Rule::at("")
+        .with(definition::error_refs)
+        .knowing(&["errorRef"]),
     Rule::at("").with(definition::later),
     Rule::at("").with(definition::names),
     Rule::at("").with(name_for_id),
@@ -119,6 +125,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("").with(definition::state_ids),
     Rule::at("").with(state_ids),
     Rule::at("/events").with(shapes::names).knowing(&["names"]),
+    Rule::at("/events/*")
+        .with(older::correlation_token)
+        .knowing(&["correlationToken"]),
     Rule::at("/events/*").unknown(&["dataOnly"]),
     Rule::at("/functions/*").unknown(&["authRef"]),
     Rule::at("/functions/*[resource]")

@@ -4,7 +4,7 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::earlier::older::{as_there, each_way, produce_event};
+use crate::build::earlier::older::{as_there, each_way, next_task, produce_event};
 
 pub(super) fn of_states(ctx: &mut Ctx<'_>, root: &mut Node) {
     each_way(ctx, root, way);
@@ -16,6 +16,7 @@ fn way(ctx: &mut Ctx<'_>, holder: &mut Node) {
             continue;
         };
         ctx.rename(way, "compensateBefore", "compensate", true);
+        next_task(ctx, way);
         produce_event(ctx, way);
     }
     if let Some(end) = holder.get_mut("end") {

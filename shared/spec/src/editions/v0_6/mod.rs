@@ -45,6 +45,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/**/onEvents/*")
         .with(in_entry)
         .knowing(&["eventFilter"]),
+    Rule::at("/states/*")
+        .with(older::spring)
+        .knowing(older::SPRING),
     Rule::at("").with(name_for_id),
     Rule::at("").with(state_ids),
     Rule::at("")
@@ -58,6 +61,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/events")
         .with(older::event_names)
         .knowing(&["names"]),
+    Rule::at("/events/*")
+        .with(older::correlation_token)
+        .knowing(&["correlationToken"]),
     Rule::at("/states/*[type=foreach]")
         .with(older::iteration_param)
         .knowing(&["inputParameter"]),

@@ -46,6 +46,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/events")
         .with(older::event_names)
         .knowing(&["names"]),
+    Rule::at("/events/*")
+        .with(older::correlation_token)
+        .knowing(&["correlationToken"]),
     Rule::at("").with(snapshots::start_in_a_state),
     Rule::at("").with(older::starts_at).knowing(&["startsAt"]),
     Rule::at("/states/*/stateDataFilter")

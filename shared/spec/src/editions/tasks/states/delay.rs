@@ -8,16 +8,17 @@ use crate::editions::tasks::Reader;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "delay",
-    properties: &["timeDelay"],
+    properties: &["timeDelay", "duration"],
     has_next: true,
     retries: false,
     read,
 };
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
-    if !obj.has("timeDelay") {
+    let Some(node) = reader.named(obj, "timeDelay", &["duration"]) else {
         let what = format!("a delay {}", reader.variant.state);
         reader.missing(obj, &what, &["timeDelay"]);
-    }
-    reader.opt_duration(obj, "timeDelay").map(StateKind::Sleep)
+        return None;
+    };
+    reader.duration(node, "'timeDelay'").map(StateKind::Sleep)
 }

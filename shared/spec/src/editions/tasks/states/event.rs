@@ -10,7 +10,13 @@ use crate::editions::tasks::Reader;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "event",
-    properties: &["exclusive", "eventsActions", "timeout"],
+    properties: &[
+        "exclusive",
+        "eventsActions",
+        "onEvents",
+        "timeout",
+        "eventTimeout",
+    ],
     has_next: true,
     retries: true,
     read,
@@ -18,8 +24,9 @@ pub(super) const KIND: StateReader = StateReader {
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     let exclusive = reader.flag(obj, "exclusive", true);
-    let timeout = reader.timeout(obj, "timeout");
-    let items = match obj.get("eventsActions") {
+    let timeout = reader.named(obj, "timeout", &["eventTimeout"]);
+    let timeout = timeout.and_then(|node| reader.positive(node, "'timeout'"));
+    let items = match reader.named(obj, "eventsActions", &["onEvents"]) {
         Some(node) => reader
             .full_list(node, "'eventsActions'")
             .unwrap_or_default(),

@@ -15,6 +15,7 @@ pub(super) const KIND: StateReader = StateReader {
         "inputCollection",
         "outputCollection",
         "inputParameter",
+        "iterationParam",
         "max",
         "timeDelay",
         "startsAt",
@@ -68,7 +69,7 @@ fn mode(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> IterationMode {
 
 /// `inputParameter`: a path to a member of the data, or only the member's name.
 fn param(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<String> {
-    let Some(node) = obj.get("inputParameter") else {
+    let Some(node) = reader.named(obj, "inputParameter", &["iterationParam"]) else {
         reader.missing(obj, what, &["inputParameter"]);
         return None;
     };
@@ -76,6 +77,9 @@ fn param(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<String
     let text = text.trim();
     let path = if text.starts_with('$') || text.starts_with("{{") {
         text.to_owned()
+    } else if obj.has("iterationParam") {
+        // Where it has this name, it is none of a path.
+        format!("$.{text}")
     } else {
         let message = format!("'inputParameter' is a path; '{text}' is taken as '$.{text}'");
         reader.warn(node, codes::BAD_PATH, message, format!("write '$.{text}'"));

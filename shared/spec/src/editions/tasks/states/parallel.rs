@@ -11,7 +11,7 @@ use crate::editions::tasks::Reader;
 
 pub(super) const KIND: StateReader = StateReader {
     word: "parallel",
-    properties: &["branches", "completionType", "n"],
+    properties: &["branches", "completionType", "n", "numCompleted"],
     has_next: true,
     retries: true,
     read,
@@ -66,8 +66,8 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node, counted: bool) -> Option<Bra
 
 /// `branches`: their number, if the list could be read.
 fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: Option<usize>) -> Option<Count> {
-    let kind = reader.word(obj, "completionType", &["and", "xor", "n_of_m"]);
-    let node = obj.get("n");
+    let kind = completion(reader, obj);
+    let node = reader.named(obj, "n", &["numCompleted"]);
     match (kind, node) {
         (Some("n_of_m"), None) => {
             let what = format!(
@@ -104,6 +104,19 @@ fn at_least(reader: &mut Reader<'_, '_>, obj: Obj<'_>, branches: Option<usize>) 
             (kind == Some("xor")).then_some(Count::Fixed(1))
         }
     }
+}
+
+/// `completionType`, by its words here or in later editions.
+fn completion(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<&'static str> {
+    let node = obj.get("completionType")?;
+    let text = node.as_str().unwrap_or_default();
+    for (later, here) in [("allOf", "and"), ("atLeast", "n_of_m")] {
+        if text.eq_ignore_ascii_case(later) {
+            reader.other_name(node, later, here);
+            return Some(here);
+        }
+    }
+    reader.word(obj, "completionType", &["and", "xor", "n_of_m"])
 }
 
 #[cfg(test)]

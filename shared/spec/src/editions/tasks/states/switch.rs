@@ -26,6 +26,7 @@ pub(super) const KIND: StateReader = StateReader {
         "eventTimeout",
         "timeout",
         "default",
+        "defaultCondition",
     ],
     has_next: false,
     retries: false,
@@ -60,8 +61,8 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     let (name, other) = reader.variant.conditions;
     let data = reader.named(obj, name, &[other, "conditions"]);
     let events = obj.get("eventConditions");
-    let default = match obj.get("default") {
-        Some(node) => Some(reader.transition(node).map(Next::Transition)),
+    let default = match reader.named(obj, "default", &["defaultCondition"]) {
+        Some(node) => Some(default(reader, node)),
         None => {
             let message = format!(
                 "{what} has no 'default': if nothing matches, it fails with 'NoMatchingCondition'"
@@ -106,6 +107,24 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     }
 }
 
+/// `default`, which is a transition here. In the next editions the transition, or an end, is in it.
+fn default(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Next> {
+    let (next, other) = reader.variant.next;
+    let is_transition = [next, other].iter().any(|name| node.get(name).is_some());
+    let holds = ["transition", "end"]
+        .iter()
+        .any(|name| node.get(name).is_some());
+    if is_transition || !holds {
+        return reader.transition(node).map(Next::Transition);
+    }
+    let message =
+        "in other editions 'default' has a transition or an end in it; it is taken as there";
+    let hint = format!("write 'default: {{{next}: ...}}'");
+    reader.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
+    let obj = reader.object(node, "'default'", &["transition", "end"])?;
+    reader.next(obj)
+}
+
 /// `Some(None)`: it is absent. `None`: it could not be read.
 fn read_or_none(default: Option<Option<Next>>) -> Option<Option<Next>> {
     match default {
@@ -136,19 +155,15 @@ fn timeout(
     }
 }
 
-fn next(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<Next> {
-    match obj.get("transition") {
-        Some(node) => reader.transition(node).map(Next::Transition),
-        None => {
-            reader.missing(obj, what, &["transition"]);
-            None
-        }
-    }
-}
-
 fn on_event(reader: &mut Reader<'_, '_>, node: &Node) -> Option<EventCondition> {
     const WHAT: &str = "an event condition";
-    let known = &["eventRef", "transition", "eventDataFilter", "metadata"];
+    let known = &[
+        "eventRef",
+        "transition",
+        "end",
+        "eventDataFilter",
+        "metadata",
+    ];
     let obj = reader.object(node, WHAT, known)?;
     reader.metadata(obj);
     let filter = reader.event_filter(obj);
@@ -159,7 +174,7 @@ fn on_event(reader: &mut Reader<'_, '_>, node: &Node) -> Option<EventCondition> 
             None
         }
     };
-    let next = next(reader, obj, WHAT);
+    let next = reader.way(obj, WHAT);
     Some(EventCondition {
         name: None,
         event: event?,
@@ -175,6 +190,7 @@ fn on_data(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Condition> {
         "value",
         "operator",
         "transition",
+        "end",
         "metadata",
         "and",
         "or",
@@ -182,7 +198,7 @@ fn on_data(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Condition> {
     ];
     let obj = reader.object(node, WHAT, known)?;
     reader.metadata(obj);
-    let next = next(reader, obj, WHAT);
+    let next = reader.way(obj, WHAT);
     let joins: Vec<&str> = JOINS.into_iter().filter(|name| obj.has(name)).collect();
     let test = match joins.as_slice() {
         [] => comparison(reader, obj),
