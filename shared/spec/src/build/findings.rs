@@ -194,6 +194,13 @@ impl Ctx<'_> {
         );
     }
 
+    /// Something that could not be checked here, and that is no fault of the document.
+    pub fn note(&mut self, node: &Node, code: Code, message: impl Into<String>) {
+        let location = self.location(node);
+        let advice = Advice::from(None);
+        self.report_own(Severity::Info, location, code, message.into(), advice);
+    }
+
     pub fn warn(
         &mut self,
         node: &Node,

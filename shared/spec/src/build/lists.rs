@@ -127,6 +127,20 @@ impl Ctx<'_> {
     /// The parsed document at a URI, and its fragment as a JSON pointer to an existing part. `None` after a finding.
     pub fn fetch_document(&mut self, node: &Node, uri: &str) -> Option<(Node, String)> {
         self.warn_classpath(node, uri);
+        let hint = "a definition is deployed with all that it refers to: check the URI";
+        self.document(node, uri, hint.to_owned(), false)?
+    }
+
+    /// The same without a warning of the form of the URI. `hint`: for one that isn't there. `Some(None)`: it is on the web,
+    /// and a document that is missing there is only worth a note (`may_lack`).
+    #[allow(clippy::option_option)]
+    pub fn document(
+        &mut self,
+        node: &Node,
+        uri: &str,
+        hint: String,
+        may_lack: bool,
+    ) -> Option<Option<(Node, String)>> {
         let (address, fragment) = uri.split_once('#').unwrap_or((uri, ""));
         let found = match self.content(address) {
             // The caller may have provided just this part.
@@ -138,13 +152,12 @@ impl Ctx<'_> {
         };
         let (address, bytes, pointer) = match found {
             Ok(found) => found,
+            Err(error) if may_lack && self.may_lack(&error) => {
+                self.note(node, codes::RESOURCE_NOT_FOUND, error.to_string());
+                return Some(None);
+            }
             Err(error) => {
-                self.error(
-                    node,
-                    codes::RESOURCE_NOT_FOUND,
-                    error.to_string(),
-                    "a definition is deployed with all that it refers to: check the URI".to_owned(),
-                );
+                self.error(node, codes::RESOURCE_NOT_FOUND, error.to_string(), hint);
                 return None;
             }
         };
@@ -182,7 +195,7 @@ impl Ctx<'_> {
             self.error(node, codes::RESOURCE_NOT_FOUND, message, hint);
             return None;
         }
-        Some((document, pointer))
+        Some(Some((document, pointer)))
     }
 
     /// The items of a list that is inline or a resource.

@@ -40,7 +40,12 @@ impl Ctx<'_> {
     pub fn schema_content(&mut self, node: &Node) -> Option<Data> {
         let (content, base) = match node.as_str() {
             Some(uri) => {
-                let (document, pointer) = self.fetch_document(node, uri)?;
+                self.warn_classpath(node, uri);
+                let hint = "a definition is deployed with all that it refers to: check the URI";
+                let Some((document, pointer)) = self.document(node, uri, hint.to_owned(), true)?
+                else {
+                    return Some(Data::bool(true));
+                };
                 let address = uri.split('#').next().unwrap_or(uri);
                 (part(&document, &pointer)?, Some(address.to_owned()))
             }

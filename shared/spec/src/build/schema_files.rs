@@ -10,7 +10,7 @@ use swirl_documents::codes;
 use swirl_documents::source::Node;
 
 use super::ctx::Ctx;
-use crate::resource::decode;
+use crate::resource::{decode, plain_name};
 
 /// The maximum number of documents that a schema may refer to, directly or indirectly.
 const DOCUMENTS_MAX: usize = 50;
@@ -28,6 +28,10 @@ struct Documents {
     originals: Vec<Value>,
     /// The addresses that schemas have given themselves.
     own: BTreeSet<String>,
+    /// The numbers of those that could not be had, and accept everything.
+    lacking: BTreeSet<usize>,
+    /// The references to the classpath that were found, with the addresses of the documents that have them.
+    classpath: BTreeSet<(Option<String>, String)>,
 }
 
 impl Ctx<'_> {
@@ -105,6 +109,36 @@ impl Ctx<'_> {
         Some(())
     }
 
+    /// Warns of a reference in the form of another runtime, once for each document that has it.
+    fn warn_classpath_in(
+        &mut self,
+        node: &Node,
+        reference: &str,
+        base: Option<&str>,
+        documents: &mut Documents,
+    ) {
+        let Some(name) = crate::resource::classpath(reference) else {
+            return;
+        };
+        let key = (base.map(str::to_owned), reference.to_owned());
+        if !documents.classpath.insert(key) {
+            return;
+        }
+        let Some(base) = base else {
+            return self.warn_classpath(node, reference);
+        };
+        let (name, fragment) = name.split_once('#').unwrap_or((name, ""));
+        let message = format!(
+            "'{reference}' in '{base}' is read from the file '{name}' next to the definition"
+        );
+        let hint = match (from_there(base, name), fragment) {
+            (Some(path), "") => format!("write '{path}'"),
+            (Some(path), fragment) => format!("write '{path}#{fragment}'"),
+            (None, _) => "write the address of that file".to_owned(),
+        };
+        self.loose(node, message, hint);
+    }
+
     /// The reference to an added document. `None` inside if it stays as it is; `None` outside after a finding.
     #[allow(clippy::option_option)]
     fn led(
@@ -122,6 +156,7 @@ impl Ctx<'_> {
         if stays {
             return Some(None);
         }
+        self.warn_classpath_in(node, reference, base, documents);
         let address = joined(base, address);
         let number = match documents
             .addresses
@@ -136,8 +171,20 @@ impl Ctx<'_> {
                     self.error(node, codes::BAD_SCHEMA, message, None);
                     return None;
                 }
-                let (document, _) = self.fetch_document(node, &address)?;
-                let content = Value::from(&document.to_data());
+                let hint = match base {
+                    Some(base) => format!(
+                        "'$ref: {reference}' in '{base}' leads there: it is relative to that file"
+                    ),
+                    None => format!("'$ref: {reference}' leads there: check it"),
+                };
+                let document = self.document(node, &address, hint, true)?;
+                let content = match document {
+                    Some((document, _)) => Value::from(&document.to_data()),
+                    None => {
+                        documents.lacking.insert(documents.addresses.len());
+                        Value::Bool(true)
+                    }
+                };
                 if !content.is_object() && !content.is_boolean() {
                     let message =
                         format!("'{address}', to which the schema refers, is not a JSON Schema");
@@ -150,6 +197,10 @@ impl Ctx<'_> {
                 documents.addresses.len() - 1
             }
         };
+        // Nothing is known about its parts.
+        if documents.lacking.contains(&number) {
+            return Some(Some(address_of(number)));
+        }
         if fragment.starts_with('/')
             && let Some(pointer) = decode(fragment)
             && documents.originals[number].pointer(&pointer).is_none()
@@ -167,6 +218,25 @@ impl Ctx<'_> {
             fragment => format!("{address}#{fragment}"),
         }))
     }
+}
+
+/// The path that leads from a document to a file next to the definition. `None` if the document is elsewhere.
+fn from_there(base: &str, name: &str) -> Option<String> {
+    let is_elsewhere = crate::resource::scheme(base)
+        .is_some_and(|scheme| !["classpath", "file"].contains(&&*scheme.to_ascii_lowercase()));
+    let base = plain_name(base);
+    if is_elsewhere || base.starts_with(['/', '.']) {
+        return None;
+    }
+    let mut folders: Vec<&str> = base.split('/').collect();
+    folders.pop();
+    let mut parts: Vec<&str> = name.split('/').collect();
+    while parts.len() > 1 && folders.first() == parts.first() {
+        folders.remove(0);
+        parts.remove(0);
+    }
+    let up = folders.iter().map(|_| "..");
+    Some(up.chain(parts).collect::<Vec<_>>().join("/"))
 }
 
 fn address_of(number: usize) -> String {
@@ -230,6 +300,7 @@ pub(crate) fn joined(base: Option<&str>, address: &str) -> String {
 mod tests {
     use super::joined;
     use crate::build::parts::testing::{STATES, read_with, show};
+    use crate::resource::ResourceError;
 
     #[test]
     fn references_are_relative_to_their_document() {
@@ -322,6 +393,138 @@ mod tests {
                     "{reference} {own}"
                 );
             }
+        }
+    }
+
+    /// The messages and hints of a document's findings.
+    fn texts(body: &str, files: &[(&str, &str)]) -> Vec<(String, String)> {
+        let reading = read_with(body, files, &[]);
+        let all = reading.diagnostics.iter();
+        all.map(|found| {
+            (
+                found.message.clone(),
+                found.hint.clone().unwrap_or_default(),
+            )
+        })
+        .collect()
+    }
+
+    /// The hint can be followed in the file that has the reference.
+    #[test]
+    fn the_form_of_another_runtime_is_reported_where_it_stands() {
+        let part = r#"{"$id": "p", "type": "string"}"#;
+        for (main, own, reference, hint) in [
+            (
+                "schemas/main.json",
+                "schemas/main.json",
+                "classpath:/schemas/part.json",
+                "part.json",
+            ),
+            (
+                "schemas/main.json",
+                "schemas/main.json",
+                "classpath:part.json",
+                "../part.json",
+            ),
+            (
+                "main.json",
+                "main.json",
+                "classpath:schemas/part.json#",
+                "schemas/part.json",
+            ),
+            (
+                "a/b/main.json",
+                "a/b/main.json",
+                "classpath:a/c/part.json",
+                "../c/part.json",
+            ),
+            (
+                "schemas/main.json",
+                "classpath:/schemas/main.json",
+                "classpath:schemas/x/part.json",
+                "x/part.json",
+            ),
+        ] {
+            let content = format!(
+                r#"{{"properties": {{"a": {{"$ref": "{reference}"}}, "b": {{"$ref": "{reference}"}}}}}}"#
+            );
+            let name = crate::resource::classpath(reference).unwrap();
+            let files = [(main, content.as_str()), (name.trim_end_matches('#'), part)];
+            let found = texts(&format!("dataInputSchema: '{own}'\n{STATES}"), &files);
+            let [.., (message, given)] = found.as_slice() else {
+                panic!("{reference}: no finding");
+            };
+            let of_main = usize::from(own.starts_with("classpath"));
+            assert_eq!(found.len(), 1 + of_main, "{found:?}");
+            assert!(
+                message.starts_with(&format!("'{reference}' in '{own}' ")),
+                "{message}"
+            );
+            assert_eq!(*given, format!("write '{hint}'"));
+            // The file that is named so is found.
+            let followed = content.replace(reference, hint);
+            let files = [(main, followed.as_str()), files[1]];
+            let found = texts(&format!("dataInputSchema: '{main}'\n{STATES}"), &files);
+            assert!(found.is_empty(), "{reference} {found:?}");
+        }
+    }
+
+    #[test]
+    fn files_that_are_named_relatively_need_no_warning() {
+        let files = [
+            (
+                "schemas/root.json",
+                r##"{"properties": {"a": {"$ref": "sub/a.json#/definitions/x"}}}"##,
+            ),
+            (
+                "schemas/sub/a.json",
+                r#"{"definitions": {"x": {"$ref": "../c.json"}}}"#,
+            ),
+            ("schemas/c.json", r#"{"type": "string"}"#),
+        ];
+        let body = format!("dataInputSchema: {{schema: 'classpath:schemas/root.json'}}\n{STATES}");
+        let reading = read_with(&body, &files, &[]);
+        assert_eq!(
+            show(&reading),
+            "warning loose-form /dataInputSchema/schema 4"
+        );
+    }
+
+    /// As of functions, documents on the web aren't fetched when a definition is only checked.
+    #[test]
+    fn documents_on_the_web_may_be_missing() {
+        struct Nothing;
+        impl crate::resource::Resources for Nothing {
+            fn fetch(&self, uri: &str, _: Option<&str>) -> Result<Vec<u8>, ResourceError> {
+                match uri {
+                    "main.json" => {
+                        Ok(br#"{"allOf": [{"$ref": "https://h/a.json"}, {"$ref": "https://h/a.json#/definitions/x"}]}"#.to_vec())
+                    }
+                    _ => Err(ResourceError::Scheme {
+                        uri: uri.to_owned(),
+                        scheme: "https".to_owned(),
+                    }),
+                }
+            }
+        }
+        for schema in [
+            "{type: object, properties: {a: {$ref: 'https://h/a.json#/definitions/x'}}}",
+            "'https://h/a.json'",
+            "main.json",
+        ] {
+            let text = format!(
+                "id: a\nversion: 1.0.0\nspecVersion: '0.8'\ndataInputSchema: {{schema: {schema}}}\n{STATES}"
+            );
+            let read = |may_lack_documents| {
+                let options = crate::options::Options {
+                    may_lack_documents,
+                    ..Default::default()
+                };
+                show(&crate::reader::read(text.as_bytes(), &Nothing, &options))
+            };
+            let at = "resource-not-found /dataInputSchema/schema 4";
+            assert_eq!(read(true), format!("info {at}"), "{schema}");
+            assert_eq!(read(false), format!("error {at}"), "{schema}");
         }
     }
 
