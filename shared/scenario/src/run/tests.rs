@@ -69,6 +69,31 @@ fn warnings_stand_with_what_the_functions_are_refused_for() {
     assert_eq!(refused(&text), ["unknown-constant", "function-invalid"]);
 }
 
+/// As at deployment, whether it is called or not, and whatever the scenario expects.
+#[test]
+fn a_custom_operation_without_an_answer_is_refused() {
+    for of in [
+        "type: custom, operation: 'mail:send'",
+        "type: mailer, operation: send",
+    ] {
+        let uncalled = ONE.replace("operation: 'a.json#f'", of).replace(
+            "{functionRef: check}",
+            "{functionRef: check, condition: 'false'}",
+        );
+        assert!(run(&uncalled).unwrap().rejected.is_none(), "{of}");
+        let unlisted = uncalled.replace("functions: {check: {return: {}}}\n", "");
+        let found = refused(&unlisted);
+        assert!(
+            found.contains(&"function-invalid".to_owned()),
+            "{of} {found:?}"
+        );
+    }
+    let built_in = ONE
+        .replace("operation: 'a.json#f'", "type: custom, operation: sysout")
+        .replace("functions: {check: {return: {}}}\n", "");
+    assert!(run(&built_in).unwrap().rejected.is_none());
+}
+
 #[test]
 fn a_function_that_nothing_carries_out_is_refused_once() {
     let text = "
