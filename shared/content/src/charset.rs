@@ -1,8 +1,12 @@
-//! Character sets. A byte order mark counts more than `charset`; without either, a text is UTF-8.
+//! Character sets. A byte order mark counts more than `charset`, and that more than what an XML document declares. A text
+//! without any of them is UTF-8.
 
 use std::borrow::Cow;
 
-use encoding_rs::{Encoding, UTF_8};
+use encoding_rs::{Encoding, UTF_8, UTF_16BE};
+
+/// A declaration of XML is shorter.
+const DECLARATION_BYTES_MAX: usize = 500;
 
 /// The reason why bytes aren't a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,8 +30,13 @@ pub fn text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Result<Cow<'a, s
     }
     let (encoding, mark) = match (Encoding::for_bom(bytes), content_type.and_then(label)) {
         (Some(marked), _) => marked,
-        (None, None) => (UTF_8, 0),
+        // Without a mark, this one is big-endian (RFC 2781, section 4.3).
+        (None, Some(label)) if label.eq_ignore_ascii_case("utf-16") => (UTF_16BE, 0),
         (None, Some(label)) => (known(label)?, 0),
+        (None, None) => match content_type.and_then(|media| declared(bytes, media)) {
+            Some(label) => (known(label)?, 0),
+            None => (UTF_8, 0),
+        },
     };
     let text = encoding.decode_without_bom_handling_and_without_replacement(&bytes[mark..]);
     text.ok_or(CharsetError::Invalid(encoding.name()))
@@ -68,6 +77,28 @@ fn known(label: &str) -> Result<&'static Encoding, CharsetError> {
     Encoding::for_label_no_replacement(label.as_bytes()).ok_or_else(unknown)
 }
 
+/// The encoding in the declaration of an XML document. It can be read as ASCII, so it isn't one of two bytes a character.
+fn declared<'a>(bytes: &'a [u8], content_type: &str) -> Option<&'a str> {
+    let media = crate::media_type(content_type);
+    if !media.ends_with("/xml") && !media.ends_with("+xml") {
+        return None;
+    }
+    let rest = bytes.strip_prefix(b"<?xml")?;
+    let end = rest
+        .windows(2)
+        .take(DECLARATION_BYTES_MAX)
+        .position(|two| two == b"?>")?;
+    let declaration = std::str::from_utf8(&rest[..end]).ok()?;
+    let (_, value) = declaration.split_once("encoding")?;
+    let value = value.trim_start().strip_prefix('=')?.trim_start();
+    let quote = value.chars().next().filter(|c| matches!(c, '"' | '\''))?;
+    let label = value[1..].split(quote).next()?;
+    let is_wide = label
+        .get(..6)
+        .is_some_and(|begin| begin.eq_ignore_ascii_case("utf-16"));
+    (!is_wide && !label.is_empty()).then_some(label)
+}
+
 /// The value of `charset`.
 fn label(content_type: &str) -> Option<&str> {
     let label = content_type.split(';').skip(1).find_map(|parameter| {
@@ -105,11 +136,36 @@ mod tests {
             ),
             (Some("text/plain; charset=utf-8"), b"\xff\xfe1\0", "1"),
             (None, b"\xfe\xff\x001", "1"),
+            (Some("text/plain; charset=UTF-16"), b"\x001\x002", "12"),
+            (Some("text/plain; charset=utf-16"), b"\xff\xfe1\0", "1"),
         ] {
             assert_eq!(text(bytes, media).as_deref(), Ok(expected), "{media:?}");
             let utf8 = to_utf8(bytes.to_vec(), media);
             assert_eq!(utf8.as_deref(), Ok(expected.as_bytes()));
         }
+    }
+
+    #[test]
+    fn an_xml_document_declares_its_encoding() {
+        let latin = b"<?xml version=\"1.0\" encoding = 'ISO-8859-1' ?><a>\xe9</a>";
+        for media in ["application/xml", "text/xml; version=1", "image/svg+xml"] {
+            let found = text(latin, Some(media)).unwrap();
+            assert!(found.ends_with("<a>\u{e9}</a>"), "{media}");
+        }
+        assert!(text(latin, Some("text/plain")).is_err());
+        assert!(text(latin, Some("text/xml; charset=utf-8")).is_err());
+        for plain in [
+            "<a>\u{e9}</a>",
+            "<?xml version='1.0'?><a>\u{e9}</a>",
+            "<?xml version='1.0' encoding='UTF-16'?><a>\u{e9}</a>",
+            "<?xml encoding=latin1 <a>\u{e9}</a>",
+        ] {
+            let found = text(plain.as_bytes(), Some("application/xml"));
+            assert_eq!(found.as_deref(), Ok(plain));
+        }
+        let unknown = b"<?xml version='1.0' encoding='klingon'?><a/>";
+        let error = text(unknown, Some("application/xml")).unwrap_err();
+        assert_eq!(error.to_string(), "the character set `klingon` isn't known");
     }
 
     #[test]

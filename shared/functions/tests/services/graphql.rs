@@ -232,6 +232,18 @@ async fn errors_have_the_services_code() {
     }
 }
 
+/// Some services say in other ways than the specification that there is no error.
+#[tokio::test]
+async fn errors_that_are_none_leave_the_data() {
+    for none in [json!(null), json!([]), json!(false), json!(""), json!({})] {
+        let answer = json(200, &json!({"errors": none, "data": {"pet": 1}}));
+        let server = without_introspection(answer).await;
+        let get = function(&server, "query#pet");
+        let result = get.select(data!({"id": 1}), "{ id }").await;
+        assert_eq!(result.unwrap(), data!({"pet": 1}), "{none}");
+    }
+}
+
 #[tokio::test]
 async fn values_from_expressions_cannot_change_the_query() {
     let server = without_introspection(json(200, &json!({"data": {}}))).await;

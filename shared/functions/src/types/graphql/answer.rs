@@ -34,11 +34,14 @@ pub(super) fn data(reply: &Reply, what: &str) -> Result<Data, CallError> {
     }
 }
 
-/// The specification asks for a list of objects that isn't empty. Some services send a single error, or texts.
+/// The specification asks for a list of objects that isn't empty. Some services send a single error, or texts, and some a
+/// value that says that there is none.
 fn errors(body: &Value) -> &[Value] {
     match body.get("errors") {
-        None | Some(Value::Null) => &[],
+        None | Some(Value::Null | Value::Bool(false)) => &[],
         Some(Value::Array(errors)) => errors,
+        Some(Value::String(text)) if text.is_empty() => &[],
+        Some(Value::Object(members)) if members.is_empty() => &[],
         Some(other) => std::slice::from_ref(other),
     }
 }
