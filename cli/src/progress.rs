@@ -57,7 +57,7 @@ fn line(entry: &HistoryEntry) -> Option<String> {
         format!("[{}] ", entry.scope)
     };
     let text = match &entry.event {
-        Event::StateEntered { name, .. } => format!("state {name}"),
+        Event::StateEntered { name, .. } => format!("entered {name}"),
         Event::ActionStarted {
             action, attempt: 1, ..
         } => format!("  action {action}"),

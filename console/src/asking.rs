@@ -10,7 +10,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use swirl_api::{Call, Client, Page, Problem, Reply};
+use swirl_api::{Call, Client, Page, Problem, Reply, Text};
 use tower::ServiceExt;
 use url::form_urlencoded::Serializer;
 
@@ -93,9 +93,18 @@ impl Asking {
     }
 
     /// An answer that isn't JSON.
-    pub async fn text(&self, path: &[&str], query: &[(&str, &str)]) -> Result<String, Refusal> {
-        let bytes = self.checked(Method::GET, path, query, &[], "").await?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    pub async fn text<Q, B>(&self, call: Call<Q, B, Text>) -> Result<String, Refusal>
+    where
+        Q: Serialize,
+    {
+        let reply = self.send(call.request()).await?;
+        match reply.status {
+            0..400 => Ok(String::from_utf8_lossy(&reply.body).into_owned()),
+            _ => {
+                let problem: Problem = serde_json::from_slice(&reply.body).unwrap_or_default();
+                Err(Refusal::from(problem))
+            }
+        }
     }
 
     pub async fn post(
@@ -127,9 +136,7 @@ impl Asking {
         let (status, bytes) = self
             .raw(method, path, query, headers, body.to_owned())
             .await?;
-        // Outside the API, 503 is an answer, too: the server isn't ready.
-        let is_root = path.first().is_some_and(|one| one.starts_with('/'));
-        if status.is_success() || is_root && status == StatusCode::SERVICE_UNAVAILABLE {
+        if status.is_success() {
             return Ok(bytes);
         }
         let problem: Problem = serde_json::from_slice(&bytes).unwrap_or_default();

@@ -247,6 +247,7 @@ const ROWS: [Row; 34] = [
     row(
         "swirl-service",
         &[
+            "swirl-api",
             "swirl-content",
             "swirl-engine",
             "swirl-model",

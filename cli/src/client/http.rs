@@ -532,7 +532,7 @@ impl<A: Serialize> Answered<A> {
 }
 
 /// The reason for the server's refusal, with a remedy if one is known.
-fn refusal(problem: &Problem) -> String {
+pub fn refusal(problem: &Problem) -> String {
     let (detail, code) = (clean(&problem.detail), clean(&problem.code));
     let hint = match code.as_str() {
         "unauthenticated" => {

@@ -1,11 +1,13 @@
 //! `swirl events`
 
-use serde_json::Value;
-use swirl_presentation::timeline::shown;
+use swirl_api::events::{
+    Consumed, EXPLAIN, ExplainQuery, Explained, Outcome, RECENT, RecentEvent, RecentQuery,
+    STRUCTURED, WouldStart,
+};
+use swirl_presentation::timeline::clean;
 
 use super::send_event::{outcome, read};
-use crate::client::{Repeat, Server};
-use crate::listing;
+use crate::client::Server;
 use crate::terminal::Terminal;
 
 /// Shows recent events, and explains which instances would receive one.
@@ -67,90 +69,94 @@ struct Explain {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.command {
         EventsCommand::Recent(recent) => recent.server.run(async |client| {
-            let limit = recent.limit.to_string();
-            let filters = [("type", &recent.kind), ("outcome", &recent.outcome)];
-            let query = listing::query(&limit, &filters);
-            let answer = client.get(&["events"], &query).await?;
-            answer.show(terminal, |body| {
-                let events = body["events"].as_array().into_iter().flatten();
-                events.map(recent_line).collect()
+            let query = RecentQuery {
+                limit: Some(recent.limit),
+                kind: recent.kind.clone(),
+                outcome: recent.outcome.as_deref().map(Outcome::from),
+            };
+            let answer = client.ask(RECENT.ask().query(query)).await?;
+            answer.show(terminal, |found| {
+                found.events.iter().map(recent_line).collect()
             })
         }),
         EventsCommand::Explain(explain) => {
             let event = read(&explain.file)?;
-            let instance = explain.instance.as_deref().map(|id| ("instance", id));
-            let query: Vec<(&str, &str)> = instance.into_iter().collect();
+            let instance = explain.instance.clone();
             explain.server.run(async |client| {
-                let headers = [("content-type", "application/cloudevents+json")];
-                let path = ["events", "explain"];
-                let answer = client.post(&path, &query, &headers, event, Repeat::Safe);
+                let call = EXPLAIN.ask().query(ExplainQuery { instance });
+                let answer = client.ask(call.sending(STRUCTURED, event));
                 answer.await?.show(terminal, explained)
             })
         }
     }
 }
 
-fn recent_line(event: &Value) -> String {
-    let (at, kind) = (shown(&event["at"]), shown(&event["type"]));
-    let (via, word) = (shown(&event["via"]), shown(&event["outcome"]));
+fn recent_line(event: &RecentEvent) -> String {
+    let RecentEvent {
+        at,
+        via,
+        kind,
+        reach,
+    } = event;
+    let (kind, via, word) = (
+        clean(kind),
+        clean(via.as_str()),
+        clean(reach.outcome.as_str()),
+    );
     let became = match kind.is_empty() {
         true => format!("(via {via}): {word}"),
         false => format!("({kind}, via {via}): {word}"),
     };
-    format!("{at}  {}", outcome(event, &became))
+    format!("{at}  {}", outcome(reach, &became))
 }
 
-fn explained(body: &Value) -> String {
-    let all = |name: &str| body[name].as_array().map_or(&[][..], Vec::as_slice);
-    let of = |row: &Value| format!("{} {}", shown(&row["workflow"]), shown(&row["version"]));
+fn explained(found: &Explained) -> String {
+    let of = |row: &Consumed| format!("{} {}", clean(&row.workflow), clean(&row.version));
     let mut text = String::new();
     let mut add_line = |line: String| text.push_str(&format!("{line}\n"));
-    for row in all("starts") {
-        let with = match row["alone"] == true {
+    for WouldStart { consumed, alone } in &found.starts {
+        let with = match alone {
             true => "",
             false => ", together with others",
         };
+        let event = clean(&consumed.event);
+        add_line(format!("starts {}, as {event}{with}", of(consumed)));
+    }
+    for row in &found.taken_by {
+        let state = row.state.as_ref();
+        let state = state.map(|state| format!(" in {}", clean(state)));
+        let (id, event) = (clean(&row.instance), clean(&row.consumed.event));
         add_line(format!(
-            "starts {}, as {}{with}",
-            of(row),
-            shown(&row["event"])
+            "received by {id} ({}){}, as {event}",
+            of(&row.consumed),
+            state.unwrap_or_default()
         ));
     }
-    for row in all("takenBy") {
-        let state = match row["state"].as_str() {
-            Some(_) => format!(" in state {}", shown(&row["state"])),
-            None => String::new(),
-        };
-        let (id, event) = (shown(&row["instance"]), shown(&row["event"]));
-        add_line(format!("received by {id} ({}){state}, as {event}", of(row)));
-    }
-    if all("starts").is_empty() && all("takenBy").is_empty() {
-        match body["unknownType"].as_str() {
-            Some(unknown) => add_line(format!("nothing would receive it: {unknown}")),
+    if found.starts.is_empty() && found.taken_by.is_empty() {
+        match &found.unknown_type {
+            Some(unknown) => add_line(format!("nothing would receive it: {}", clean(unknown))),
             None => add_line("nothing would receive it".to_owned()),
         }
     }
-    for row in all("notTakenBy") {
-        let others = match row["others"].as_u64() {
-            Some(others) if others > 0 => format!(" and {others} others"),
-            _ => String::new(),
-        };
-        let whom = match row["instance"].as_str() {
-            Some(_) => format!("{}{others} ({})", shown(&row["instance"]), of(row)),
-            None => format!("{}, which starts nothing", of(row)),
+    for row in &found.not_taken_by {
+        let of = of(&row.consumed);
+        let whom = match (&row.instance, row.others) {
+            (Some(id), 0) => format!("{} ({of})", clean(id)),
+            (Some(id), others) => format!("{} and {others} others ({of})", clean(id)),
+            (None, _) => format!("{of}, which starts nothing"),
         };
         add_line(format!("not received by {whom}"));
-        for why in row["why"].as_array().into_iter().flatten() {
-            add_line(format!("  {}", shown(&why["text"])));
+        for why in &row.why {
+            add_line(format!("  {}", clean(&why.text)));
         }
     }
-    if body["kept"] == true {
+    if found.kept {
         add_line("it would be kept for instances that wait for it later".to_owned());
     }
-    if body["complete"] == false {
+    if !found.complete {
         add_line(format!(
             "only the newest {} running instances were examined: name one with --instance",
-            shown(&body["instancesSeen"])
+            found.instances_seen
         ));
     }
     text
@@ -163,19 +169,20 @@ mod tests {
 
     #[test]
     fn an_explanation() {
-        let text = explained(&json!({
+        let text = |found| explained(&serde_json::from_value(found).unwrap());
+        let found = text(json!({
             "starts": [{"workflow": "pair", "version": "1", "event": "Left", "alone": false}],
             "takenBy": [{"workflow": "order", "version": "2", "event": "Paid", "instance": "2f6c", "state": "Wait"}],
             "notTakenBy": [
                 {"workflow": "order", "version": "2", "event": "Paid", "instance": "88ab", "others": 11,
                     "why": [{"text": "its 'order' is '7', and '8' is expected"}]},
-                {"workflow": "audit", "version": "1", "event": "Any", "instance": null, "why": [{"text": "it has no 'user'"}]},
+                {"workflow": "audit", "version": "1", "event": "Any", "instance": null, "others": 0, "why": [{"text": "it has no 'user'"}]},
             ],
-            "kept": true, "instancesSeen": 500, "complete": false,
+            "kept": true, "instancesSeen": 500, "complete": false, "unknownType": null,
         }));
-        insta::assert_snapshot!(text, @r"
+        insta::assert_snapshot!(found, @r"
         starts pair 1, as Left, together with others
-        received by 2f6c (order 2) in state Wait, as Paid
+        received by 2f6c (order 2) in Wait, as Paid
         not received by 88ab and 11 others (order 2)
           its 'order' is '7', and '8' is expected
         not received by audit 1, which starts nothing
@@ -183,6 +190,11 @@ mod tests {
         it would be kept for instances that wait for it later
         only the newest 500 running instances were examined: name one with --instance
         ");
-        assert_eq!(explained(&json!({})), "nothing would receive it\n");
+        let nothing = json!({"starts": [], "takenBy": [], "notTakenBy": [], "kept": false, "instancesSeen": 0,
+            "complete": true, "unknownType": "no workflow consumes 't'"});
+        assert_eq!(
+            text(nothing),
+            "nothing would receive it: no workflow consumes 't'\n"
+        );
     }
 }

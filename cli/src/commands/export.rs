@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use swirl_api::history::{HistoryEntry, HistoryQuery};
+use swirl_api::instance::{GET, HISTORY, InstanceId, LIST, ListQuery};
+use swirl_api::{Condition, Instant, Problem};
 
-use crate::client::{Answer, Client, Server};
+use crate::client::{Client, Server, refusal};
 use crate::terminal::Terminal;
 
 /// The number of instances, and of entries of one instance, that are requested at a time.
-const PAGE: &str = "100";
-const ENTRIES: &str = "2000";
+const PAGE: u32 = 100;
+const ENTRIES: usize = 2000;
 
 /// Writes the histories of instances, one entry per line (NDJSON).
 ///
@@ -75,15 +77,34 @@ struct Cursor {
     is_complete: bool,
 }
 
+/// An entry of a history as a line.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Line<'e> {
+    instance: &'e str,
+    started_at: Instant,
+    workflow: &'e str,
+    version: &'e str,
+    number: u64,
+    #[serde(flatten)]
+    entry: &'e HistoryEntry,
+}
+
 /// The reason why an export ends early.
 enum Stop {
-    Refused(Answer),
+    Refused(Problem),
     Failed(anyhow::Error),
 }
 
 impl From<anyhow::Error> for Stop {
     fn from(error: anyhow::Error) -> Stop {
         Stop::Failed(error)
+    }
+}
+
+impl From<Problem> for Stop {
+    fn from(problem: Problem) -> Stop {
+        Stop::Refused(problem)
     }
 }
 
@@ -102,10 +123,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             file: args.cursor.as_deref(),
             cursor,
         };
-        match export.run(&args.ids).await {
+        match export.run(args).await {
             Ok(()) => Ok(0),
-            Err(Stop::Refused(answer)) => {
-                terminal.message(&answer.refusal());
+            Err(Stop::Refused(problem)) => {
+                terminal.message(&refusal(&problem));
                 Ok(1)
             }
             Err(Stop::Failed(error)) => Err(error),
@@ -161,33 +182,31 @@ struct Export<'e> {
 }
 
 impl Export<'_> {
-    async fn run(&mut self, ids: &[String]) -> Result<(), Stop> {
-        if !ids.is_empty() {
-            for id in ids {
+    async fn run(&mut self, args: &Args) -> Result<(), Stop> {
+        if !args.ids.is_empty() {
+            for id in &args.ids {
                 let id = self.client.instance(id).await?;
-                let found = self.client.get(&["instances", &id], &[]).await?;
-                if found.refused() {
-                    return Err(Stop::Refused(found));
-                }
-                self.instance(&found.body).await?;
+                let found = self.client.ask(GET.at(&InstanceId { id })).await?.0?;
+                self.instance(found.id, found.started_at).await?;
             }
             return Ok(());
         }
         loop {
-            let selection = self.cursor.selection.clone();
-            let mut query: Vec<(&str, &str)> = vec![("limit", PAGE)];
-            query.extend(selection.iter().map(|(name, value)| (&**name, &**value)));
-            let after = self.cursor.after.clone();
-            query.extend(after.as_deref().map(|after| ("after", after)));
-            let page = self.client.get(&["instances"], &query).await?;
-            if page.refused() {
-                return Err(Stop::Refused(page));
-            }
-            for row in page.body["instances"].as_array().into_iter().flatten() {
-                self.instance(row).await?;
+            let query = ListQuery {
+                workflow: args.workflow.clone(),
+                version: args.version.clone(),
+                status: args.status.as_deref().map(Condition::from),
+                query: args.query.clone(),
+                after: self.cursor.after.clone(),
+                limit: Some(PAGE),
+                ..ListQuery::default()
+            };
+            let page = self.client.ask(LIST.ask().query(query)).await?.0?;
+            for row in page.instances {
+                self.instance(row.id, row.started_at).await?;
             }
             self.cursor.done.clear();
-            self.cursor.after = page.body["next"].as_str().map(str::to_owned);
+            self.cursor.after = page.next;
             self.cursor.is_complete = self.cursor.after.is_none();
             self.note()?;
             if self.cursor.is_complete {
@@ -197,65 +216,56 @@ impl Export<'_> {
     }
 
     /// Writes the rest of an instance's history.
-    async fn instance(&mut self, row: &Value) -> Result<(), Stop> {
-        let id = row["id"]
-            .as_str()
-            .context("the server lists an instance without an id")?;
-        if self.cursor.done.contains(id) {
+    async fn instance(&mut self, id: String, started_at: Instant) -> Result<(), Stop> {
+        if self.cursor.done.contains(&id) {
             return Ok(());
         }
         let under_way = self.cursor.under_way.take();
         let mut known = under_way
-            .filter(|(of, _)| of == id)
+            .filter(|(of, _)| *of == id)
             .map_or(0, |(_, known)| known);
+        let call = HISTORY.at(&InstanceId { id: id.clone() });
         loop {
-            let after = known.to_string();
-            let query = [("after", after.as_str()), ("limit", ENTRIES)];
-            let page = self
-                .client
-                .get(&["instances", id, "history"], &query)
-                .await?;
-            if page.status == 404 {
-                self.terminal
-                    .message(&format!("instance {id} was removed meanwhile"));
-                break;
-            }
-            if page.refused() {
-                return Err(Stop::Refused(page));
-            }
-            let before = page.body["before"].as_u64().unwrap_or(known);
-            if before > known {
-                let gone = before - known;
+            let query = HistoryQuery {
+                after: Some(known),
+                limit: Some(ENTRIES),
+                ..HistoryQuery::default()
+            };
+            let page = match self.client.ask(call.clone().query(query)).await?.0 {
+                Err(problem) if problem.status == 404 => {
+                    self.terminal
+                        .message(&format!("instance {id} was removed meanwhile"));
+                    break;
+                }
+                page => page?,
+            };
+            if page.before > known {
+                let gone = page.before - known;
                 self.terminal
                     .message(&format!("instance {id}: {gone} entries are no longer kept"));
             }
-            let entries = page.body["entries"]
-                .as_array()
-                .map_or(&[][..], Vec::as_slice);
             let mut lines = String::new();
-            for (number, entry) in (before + 1..).zip(entries) {
-                let mut line = json!({
-                    "instance": id,
-                    "startedAt": row["startedAt"],
-                    "workflow": page.body["workflow"],
-                    "version": page.body["version"],
-                    "number": number,
+            for (number, entry) in (page.before + 1..).zip(&page.entries) {
+                let line = serde_json::to_string(&Line {
+                    instance: &id,
+                    started_at,
+                    workflow: &page.workflow,
+                    version: &page.version,
+                    number,
+                    entry,
                 });
-                if let (Some(line), Some(entry)) = (line.as_object_mut(), entry.as_object()) {
-                    line.extend(entry.clone());
-                }
-                lines.push_str(&format!("{line}\n"));
+                lines.push_str(&(line.context("the output failed")? + "\n"));
             }
             self.terminal.result(&lines).context("the output failed")?;
-            known = before + entries.len() as u64;
-            if page.body["more"] != true {
+            known = page.known();
+            if !page.more {
                 break;
             }
-            self.cursor.under_way = Some((id.to_owned(), known));
+            self.cursor.under_way = Some((id.clone(), known));
             self.note()?;
         }
         self.cursor.under_way = None;
-        self.cursor.done.insert(id.to_owned());
+        self.cursor.done.insert(id);
         self.note()
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use swirl_api::Problem;
+use swirl_api::instance::{GET, InstanceId};
 use swirl_authoring::format;
 use swirl_model::ids::DefinitionId;
 use swirl_recording::record::{
@@ -13,7 +15,7 @@ use swirl_recording::record::{
 use swirl_scenario::report::details;
 
 use super::validate::Read;
-use crate::client::{Answer, Client, Server};
+use crate::client::{Answer, Answered, Client, Server};
 use crate::private;
 use crate::terminal::{Output, Terminal};
 
@@ -74,7 +76,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         let id = client.instance(name).await?;
         let export = match export(&client, &id).await? {
             Ok(export) => export,
-            Err(refused) => return refused.show(terminal, |_| String::new()),
+            Err(problem) => return refused(problem, terminal),
         };
         let Some(file) = &args.export else {
             return write(&export, args, terminal);
@@ -89,6 +91,14 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         say_what_was_cut(&export, terminal);
         Ok(0)
     })
+}
+
+/// Reports the server's refusal, with exit code 1.
+///
+/// # Errors
+/// The output failed.
+pub fn refused(problem: Problem, terminal: &Terminal) -> anyhow::Result<u8> {
+    Answered::<()>(Err(problem)).show(terminal, |()| String::new())
 }
 
 /// # Errors
@@ -107,7 +117,7 @@ pub fn read_export(file: &Path) -> anyhow::Result<Export> {
 ///
 /// # Errors
 /// The request failed, or there are too many instances.
-pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, Answer>> {
+pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, Problem>> {
     let mut export = Export::new();
     let mut wanted = vec![id.to_owned()];
     let mut known: BTreeSet<String> = BTreeSet::new();
@@ -120,42 +130,33 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
                 "the instance started more than {INSTANCES_MAX} others: that is too much for one scenario"
             );
         }
-        let instance = client.get(&["instances", &id], &[]).await?;
-        if instance.refused() {
+        let call = GET.at(&InstanceId { id: id.clone() });
+        let instance = match client.ask(call).await?.0 {
+            Ok(instance) => instance,
+            Err(problem) if export.instances.is_empty() => return Ok(Err(problem)),
             // A sub-workflow may never have begun, or may have been removed.
-            if export.instances.is_empty() {
-                return Ok(Err(instance));
-            }
-            continue;
-        }
-        let history = match super::history::whole(id.clone(), client).await?.0 {
+            Err(_) => continue,
+        };
+        let history = match super::history::whole(id, client).await?.0 {
             Ok(history) => history,
-            Err(problem) => return Ok(Err(problem.into())),
+            Err(problem) => return Ok(Err(problem)),
         };
         let index = export.instances.len();
-        let definition = definition_of(&instance.body);
-        export.instances.push(Exported {
-            instance: instance.body,
-            history: serde_json::to_value(history)?,
-        });
+        let definition = DefinitionId {
+            workflow: instance.workflow.as_str().into(),
+            version: instance.version.as_str().into(),
+        };
+        export.instances.push(Exported { instance, history });
         if export.definition(&definition).is_none() {
             match fetched(client, &definition).await? {
                 Ok(found) => export.definitions.push(found),
-                Err(refused) => return Ok(Err(refused)),
+                Err(refused) => return Ok(Err(Problem::deserialize(&refused.body)?)),
             }
         }
         let started = record::started_by(&export, index)?;
         wanted.extend(started.iter().rev().map(ToString::to_string));
     }
     Ok(Ok(export))
-}
-
-fn definition_of(instance: &Value) -> DefinitionId {
-    let word = |name: &str| instance[name].as_str().unwrap_or_default();
-    DefinitionId {
-        workflow: word("workflow").into(),
-        version: word("version").into(),
-    }
 }
 
 async fn fetched(
@@ -209,7 +210,10 @@ fn write(export: &Export, args: &Args, terminal: &Terminal) -> anyhow::Result<u8
         private::write(out, &text)?;
     }
     match (terminal.output, &args.out) {
-        (Output::Json, _) => terminal.result(&format!("{:#}\n", as_json(&made, &text)))?,
+        (Output::Json, _) => {
+            let shown = serde_json::to_string_pretty(&Shown::new(&made, &text))?;
+            terminal.result(&format!("{shown}\n"))?;
+        }
         (_, None) => terminal.result(&text)?,
         (_, Some(out)) => {
             terminal.message(&format!("{} is written", out.display()));
@@ -251,14 +255,24 @@ pub fn missing(error: RecordError, terminal: &Terminal) -> anyhow::Result<u8> {
     Ok(1)
 }
 
-fn as_json(made: &Made, text: &str) -> Value {
-    let differences = (!made.differences.is_empty()).then(|| details(&made.differences));
-    serde_json::json!({
-        "scenario": text,
-        "passes": made.differences.is_empty(),
-        "differences": differences,
-        "notes": made.notes,
-    })
+/// The result, in JSON.
+#[derive(Serialize)]
+struct Shown<'m> {
+    scenario: &'m str,
+    passes: bool,
+    differences: Option<String>,
+    notes: &'m [String],
+}
+
+impl<'m> Shown<'m> {
+    fn new(made: &'m Made, text: &'m str) -> Shown<'m> {
+        Shown {
+            scenario: text,
+            passes: made.differences.is_empty(),
+            differences: (!made.differences.is_empty()).then(|| details(&made.differences)),
+            notes: &made.notes,
+        }
+    }
 }
 
 /// Definitions by the workflow that they define, as paths from the scenario's folder.

@@ -52,7 +52,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let id = client.instance(name).await?;
             match record::export(&client, &id).await? {
                 Ok(export) => all(&[export], args, terminal),
-                Err(refused) => refused.show(terminal, |_| String::new()),
+                Err(problem) => record::refused(problem, terminal),
             }
         });
     }

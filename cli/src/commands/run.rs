@@ -17,7 +17,7 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, InstanceState, Status};
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, InstanceQueries, InstanceRecords};
-use swirl_service::{Deployed, Refused, Service, StartRequest, Started};
+use swirl_service::{Deployed, Refused, Service, StartRequest, Started, reach};
 use swirl_spec::resource::FileResources;
 
 use super::validate::{Read, human};
@@ -241,7 +241,10 @@ async fn send(
     let reach = node.service.publish_explained(event).await?;
     if reach.instances.is_empty() && reach.started.is_empty() && reach.collected_by.is_empty() {
         let (kind, id) = (&event.kind, &event.id);
-        terminal.message(&format!("event {id} of type '{kind}': {}", reach.text()));
+        terminal.message(&format!(
+            "event {id} of type '{kind}': {}",
+            reach::text(&reach)
+        ));
     }
     Ok(())
 }

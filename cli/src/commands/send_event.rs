@@ -3,10 +3,10 @@
 use std::io::Read;
 
 use anyhow::Context;
-use serde_json::Value;
-use swirl_presentation::timeline::shown;
+use swirl_api::events::{BATCHED, PUBLISH, Reach, STRUCTURED, Started};
+use swirl_presentation::timeline::clean;
 
-use crate::client::{Repeat, Server};
+use crate::client::Server;
 use crate::terminal::Terminal;
 
 /// Sends CloudEvents to a server.
@@ -29,19 +29,14 @@ pub struct Args {
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let text = read(&args.file)?;
-    let batch = text.trim_ascii_start().starts_with(b"[");
-    let kind = if batch {
-        "application/cloudevents-batch+json"
-    } else {
-        "application/cloudevents+json"
+    let kind = match text.trim_ascii_start().starts_with(b"[") {
+        true => BATCHED,
+        false => STRUCTURED,
     };
     args.server.run(async |client| {
-        let headers = [("content-type", kind)];
-        let answer = client
-            .post(&["events"], &[], &headers, text, Repeat::Safe)
-            .await?;
-        answer.show(terminal, |body| {
-            let accepted = body["accepted"].as_array().into_iter().flatten();
+        let answer = client.ask(PUBLISH.ask().sending(kind, text)).await?;
+        answer.show(terminal, |done| {
+            let accepted = done.accepted.iter();
             accepted.map(|event| outcome(event, "accepted")).collect()
         })
     })
@@ -63,31 +58,29 @@ pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The outcome of an event, one fact per line. The first line is about the event itself.
-pub(super) fn outcome(event: &Value, became: &str) -> String {
-    let (source, id) = (shown(&event["source"]), shown(&event["id"]));
+pub(super) fn outcome(event: &Reach, became: &str) -> String {
+    let (source, id) = (clean(&event.source), clean(&event.id));
     let mut text = match source.is_empty() && id.is_empty() {
         true => format!("an event that could not be read {became}\n"),
         false => format!("{source} {id} {became}\n"),
     };
     let mut add_line = |line: String| text.push_str(&format!("  {line}\n"));
-    let all = |name: &str| event[name].as_array().map_or(&[][..], Vec::as_slice);
-    if event["duplicate"] == true {
+    if event.duplicate {
         add_line("it was received before, so nothing was done".to_owned());
     }
-    for started in all("started") {
-        let (workflow, id) = (shown(&started["workflow"]), shown(&started["id"]));
-        add_line(format!("started {workflow} {id}"));
+    for Started { id, workflow } in &event.started {
+        add_line(format!("started {} {}", clean(workflow), clean(id)));
     }
-    for id in all("instances") {
-        add_line(format!("reached {}", shown(id)));
+    for id in &event.instances {
+        add_line(format!("reached {}", clean(id)));
     }
-    for workflow in all("collectedBy") {
-        add_line(format!("waits for others to start {}", shown(workflow)));
+    for workflow in &event.collected_by {
+        add_line(format!("waits for others to start {}", clean(workflow)));
     }
-    for reason in all("reasons") {
-        add_line(format!("nothing received it: {}", shown(reason)));
+    for reason in &event.reasons {
+        add_line(format!("nothing received it: {}", clean(reason)));
     }
-    if event["kept"] == true {
+    if event.kept {
         add_line("it is kept for instances that wait for it later".to_owned());
     }
     text
@@ -100,11 +93,17 @@ mod tests {
 
     #[test]
     fn outcomes_are_described() {
-        let taken = json!({"source": "/shop", "id": "7", "started": [{"id": "2f6c", "workflow": "order"}],
-            "instances": ["88ab"], "collectedBy": ["pair"], "kept": true, "reasons": []});
-        let lost = json!({"source": "/shop", "id": "8", "reasons": ["no deployed workflow consumes the type 't'"]});
-        let again = json!({"source": "/shop", "id": "7", "duplicate": true});
-        let all = [taken, lost, again];
+        let all = json!([
+            {"source": "/shop", "id": "7", "outcome": "received", "duplicate": false,
+                "started": [{"id": "2f6c", "workflow": "order"}], "instances": ["88ab"], "collectedBy": ["pair"],
+                "kept": true, "reasons": []},
+            {"source": "/shop", "id": "8", "outcome": "not-received", "duplicate": false, "started": [],
+                "instances": [], "collectedBy": [], "kept": false,
+                "reasons": ["no deployed workflow consumes the type 't'"]},
+            {"source": "/shop", "id": "7", "outcome": "duplicate", "duplicate": true, "started": [],
+                "instances": [], "collectedBy": [], "kept": false, "reasons": []},
+        ]);
+        let all: Vec<Reach> = serde_json::from_value(all).unwrap();
         let text: String = all.iter().map(|one| outcome(one, "accepted")).collect();
         insta::assert_snapshot!(text, @r"
         /shop 7 accepted

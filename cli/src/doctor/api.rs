@@ -2,11 +2,13 @@
 
 use reqwest::header::DATE;
 use reqwest::tls::TlsInfo;
-use serde_json::Value;
+use swirl_api::Problem;
+use swirl_api::instance::{LIST, ListQuery};
+use swirl_api::server::{Health, LIVE, READY};
 use swirl_coordinator::doctor::{Report, certificates, servers};
-use swirl_presentation::timeline::shown;
+use swirl_presentation::timeline::clean;
 
-use crate::client::{Client, Target};
+use crate::client::{Answered, Client, Target, refusal};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The header has whole seconds, truncated.
@@ -19,7 +21,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
         Err(error) => return report.error("api", format!("{error:#}"), hint),
     };
     let begun = std::time::Instant::now();
-    let alive = match client.look("/healthz").await {
+    let alive = match client.look(LIVE.path).await {
         Ok(answer) => answer,
         Err(error) => return report.error("api", format!("{error:#}"), hint),
     };
@@ -36,8 +38,8 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
     if let Some(ms) = date.and_then(date_ms) {
         servers::skew(report, "api-clock", url, ms, DATE_MS + took);
     }
-    let body: Value = alive.json().await.unwrap_or_default();
-    match body["version"].as_str() {
+    let body: Health = alive.json().await.unwrap_or_default();
+    match body.version.as_deref() {
         Some(VERSION) => report.ok("api", format!("Swirl {VERSION} at {url}")),
         Some(other) => {
             let message = format!("Swirl {other} at {url}, and this is {VERSION}");
@@ -48,28 +50,31 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
             return report.error("api", message, hint);
         }
     }
-    match client.look("/readyz").await {
+    match client.look(READY.path).await {
         Ok(answer) if answer.status().is_success() => {
-            let body: Value = answer.json().await.unwrap_or_default();
-            let limited = body["limited"].as_array().cloned().unwrap_or_default();
-            for reason in &limited {
-                report.warning("api-ready", shown(reason), "see the checks above");
+            let body: Health = answer.json().await.unwrap_or_default();
+            for reason in &body.limited {
+                report.warning("api-ready", clean(reason), "see the checks above");
             }
-            if limited.is_empty() {
+            if body.limited.is_empty() {
                 report.ok("api-ready", "it can work");
             }
         }
         Ok(answer) => {
-            let body: Value = answer.json().await.unwrap_or_default();
-            let message = format!("it cannot work: {}", shown(&body["detail"]));
+            let problem: Problem = answer.json().await.unwrap_or_default();
+            let message = format!("it cannot work: {}", clean(&problem.detail));
             report.error("api-ready", message, "check its log, and Redis");
         }
         Err(error) => report.error("api-ready", format!("{error:#}"), hint),
     }
-    match client.get(&["instances"], &[("limit", "1")]).await {
-        Ok(answer) if answer.refused() => {
+    let query = ListQuery {
+        limit: Some(1),
+        ..ListQuery::default()
+    };
+    match client.ask(LIST.ask().query(query)).await {
+        Ok(Answered(Err(problem))) => {
             let hint = "without a token that it accepts, nothing can be done there";
-            report.error("api-access", answer.refusal(), hint);
+            report.error("api-access", refusal(&problem), hint);
         }
         Ok(_) if target.token.is_some() => report.ok("api-access", "the token is accepted"),
         Ok(_) => report.ok("api-access", "instances can be read without a token"),

@@ -367,8 +367,8 @@ async fn a_replay_finds_the_first_difference() {
             "> 600",
             "> 701",
             "Decide",
-            "state Accept",
-            "state Refuse",
+            "entered Accept",
+            "entered Refuse",
             "/accepted: expected true, got false",
         ),
         (
@@ -383,8 +383,8 @@ async fn a_replay_finds_the_first_difference() {
             "transition: Decide",
             "transition: Note\n  - {name: Note, type: inject, data: {noted: 1}, transition: Decide}",
             "Charge",
-            "state Decide",
-            "state Note",
+            "entered Decide",
+            "entered Note",
             "/noted: not expected, got 1",
         ),
         (

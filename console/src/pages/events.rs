@@ -3,12 +3,15 @@
 use askama::Template;
 use axum::extract::Query;
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Map;
 use swirl_api::Instant;
 use swirl_api::dead_letters::{self, DeadLetter, Kind};
+use swirl_api::events::{
+    self, CloudEvent, Consumed, Explained, NonReceiver, Reach, RecentEvent, RecentQuery,
+};
 
 use super::Done;
-use crate::answer::{Answer, list, text, with_status};
+use crate::answer::{Answer, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor, draw};
@@ -20,58 +23,10 @@ struct Page {
     shell: Shell,
     draft: String,
     refused: String,
-    sent: Option<Received>,
+    sent: Option<Reach>,
     explained: Option<Explained>,
-    recent: Vec<Received>,
+    recent: Vec<RecentEvent>,
     letters: Vec<Letter>,
-}
-
-/// An event and its effects.
-struct Received {
-    at: String,
-    id: String,
-    source: String,
-    kind: String,
-    outcome: String,
-    via: String,
-    duplicate: bool,
-    kept: bool,
-    /// With a word before each.
-    reached: Vec<Link>,
-    collected: Vec<String>,
-    reasons: Vec<String>,
-}
-
-struct Link {
-    word: String,
-    short: String,
-    path: String,
-}
-
-struct Explained {
-    starts: Vec<String>,
-    takers: Vec<Taker>,
-    misses: Vec<Miss>,
-    unknown: String,
-    kept: bool,
-    complete: bool,
-    seen: String,
-}
-
-struct Taker {
-    link: Link,
-    state: String,
-}
-
-struct Miss {
-    who: String,
-    path: String,
-    why: Vec<Why>,
-}
-
-struct Why {
-    text: String,
-    attribute: String,
 }
 
 struct Letter {
@@ -91,106 +46,45 @@ pub async fn show(visitor: Visitor, Query(done): Query<Done>) -> Answer {
 impl Page {
     async fn new(visitor: &Visitor) -> Result<Page, crate::answer::Failure> {
         let shell = Shell::new(visitor, "events", "Events").await?;
-        let recent = visitor.asking.get(&["events"], &[("limit", "50")]).await?;
+        let query = RecentQuery {
+            limit: Some(50),
+            ..RecentQuery::default()
+        };
+        let recent = visitor
+            .asking
+            .ask(events::RECENT.ask().query(query))
+            .await?;
         let letters = visitor.asking.ask(dead_letters::LIST.ask()).await?;
-        let draft = json!({
-            "specversion": "1.0",
-            "id": &draw()?[..16],
-            "source": "/console",
-            "type": "",
-            "data": {},
-        });
+        let draft = CloudEvent {
+            specversion: "1.0".to_owned(),
+            id: draw()?[..16].to_owned(),
+            source: "/console".to_owned(),
+            data: Some(Map::new().into()),
+            ..CloudEvent::default()
+        };
         Ok(Page {
             shell,
-            draft: format!("{draft:#}"),
+            draft: serde_json::to_string_pretty(&draft).unwrap_or_default(),
             refused: String::new(),
             sent: None,
             explained: None,
-            recent: list(&recent, "events").iter().map(received).collect(),
+            recent: recent.events,
             letters: letters.dead_letters.into_iter().map(letter).collect(),
         })
     }
 }
 
-fn link(word: &str, id: &str) -> Link {
-    Link {
-        word: word.to_owned(),
-        short: short(id),
-        path: segment(id),
-    }
+/// The definition that consumes an event.
+fn of(consumed: &Consumed) -> String {
+    format!("{} {}", consumed.workflow, consumed.version)
 }
 
-fn received(event: &Value) -> Received {
-    let texts = |name: &str| {
-        let all = list(event, name).iter().filter_map(Value::as_str);
-        all.map(str::to_owned).collect::<Vec<_>>()
-    };
-    let started = list(event, "started").iter();
-    let mut reached: Vec<Link> = started
-        .map(|one| {
-            link(
-                &format!("started {}", text(one, "workflow")),
-                &text(one, "id"),
-            )
-        })
-        .collect();
-    reached.extend(texts("instances").iter().map(|id| link("reached", id)));
-    Received {
-        at: text(event, "at"),
-        id: text(event, "id"),
-        source: text(event, "source"),
-        kind: text(event, "type"),
-        outcome: text(event, "outcome"),
-        via: text(event, "via"),
-        duplicate: event["duplicate"] == true,
-        kept: event["kept"] == true,
-        reached,
-        collected: texts("collectedBy"),
-        reasons: texts("reasons"),
-    }
-}
-
-fn explained(body: &Value) -> Explained {
-    let of = |row: &Value| format!("{} {}", text(row, "workflow"), text(row, "version"));
-    let starts = list(body, "starts").iter().map(|row| {
-        let with = match row["alone"] == true {
-            true => "",
-            false => ", together with other events that haven't arrived yet",
-        };
-        format!("{} (as “{}”){with}", of(row), text(row, "event"))
-    });
-    let takers = list(body, "takenBy").iter().map(|row| Taker {
-        link: link(&of(row), &text(row, "instance")),
-        state: text(row, "state"),
-    });
-    let misses = list(body, "notTakenBy").iter().map(|row| {
-        let instance = text(row, "instance");
-        Miss {
-            who: match instance.is_empty() {
-                true => format!("{} starts nothing", of(row)),
-                false => match row["others"].as_u64().unwrap_or_default() {
-                    0 => format!("{} of {}", short(&instance), of(row)),
-                    others => format!("{} and {others} others of {}", short(&instance), of(row)),
-                },
-            },
-            path: segment(&instance),
-            why: list(row, "why")
-                .iter()
-                .map(|why| Why {
-                    text: text(why, "text"),
-                    attribute: text(why, "attribute"),
-                })
-                .collect(),
-        }
-    });
-    Explained {
-        starts: starts.collect(),
-        takers: takers.collect(),
-        misses: misses.collect(),
-        unknown: text(body, "unknownType"),
-        kept: body["kept"] == true,
-        complete: body["complete"] == true,
-        seen: text(body, "instancesSeen"),
+fn whom(miss: &NonReceiver) -> String {
+    let of = of(&miss.consumed);
+    match (&miss.instance, miss.others) {
+        (None, _) => format!("{of} starts nothing"),
+        (Some(id), 0) => format!("{} of {of}", short(id)),
+        (Some(id), others) => format!("{} and {others} others of {of}", short(id)),
     }
 }
 
@@ -214,19 +108,26 @@ fn letter(letter: DeadLetter) -> Letter {
 /// Sends an event, or explains its effects.
 pub async fn send(visitor: Visitor, form: Form) -> Answer {
     let event = form.get("event").to_owned();
-    let headers = [("content-type", "application/cloudevents+json")];
     let is_sent = form.get("do") != "explain";
-    let path: &[&str] = match is_sent {
-        true => &["events"],
-        false => &["events", "explain"],
+    let body = event.clone().into_bytes();
+    let (mut sent, mut explained) = (None, None);
+    let asked = match is_sent {
+        true => {
+            let call = events::PUBLISH.ask().sending(events::STRUCTURED, body);
+            let done = visitor.asking.ask(call).await;
+            done.map(|done| sent = done.accepted.into_iter().next())
+        }
+        false => {
+            let call = events::EXPLAIN.ask().sending(events::STRUCTURED, body);
+            let found = visitor.asking.ask(call).await;
+            found.map(|found| explained = Some(found))
+        }
     };
-    let answer = visitor.asking.post(path, &[], &headers, &event).await;
     let mut page = Page::new(&visitor).await?;
-    page.draft = event;
+    (page.draft, page.sent, page.explained) = (event, sent, explained);
     let mut status = StatusCode::OK;
-    match answer {
-        Ok(body) if is_sent => page.sent = list(&body, "accepted").first().map(received),
-        Ok(body) => page.explained = Some(explained(&body)),
+    match asked {
+        Ok(()) => {}
         Err(refusal)
             if refusal.status.is_client_error()
                 && refusal.status != StatusCode::FORBIDDEN

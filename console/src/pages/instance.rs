@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use swirl_api::actions::{
     CANCEL, Json, MIGRATE, Move, RERUN, RESUME, RETRY, Rerun, Retry, SKIP, SUSPEND,
 };
+use swirl_api::diagrams::{self, DrawQuery};
 use swirl_api::history::{History, HistoryEntry, HistoryQuery};
 use swirl_api::instance::{GET, GetQuery, HISTORY, InstanceId};
 use swirl_api::{Instance, Instant, Status};
@@ -160,8 +161,13 @@ pub async fn show(
     let title = format!("{} – instance", found.workflow);
     let shell = Shell::new(&visitor, "instances", title).await?;
     let history = history(&visitor, &found.id, &look).await?;
-    let drawn = ["instances", found.id.as_str(), "diagram"];
-    let chart = visitor.asking.text(&drawn, &then).await;
+    let query = DrawQuery {
+        at: look.at.map(|at| at as u64),
+    };
+    let drawn = diagrams::INSTANCE.at(&InstanceId {
+        id: found.id.clone(),
+    });
+    let chart = visitor.asking.text(drawn.query(query)).await;
     let compared = ["instances", found.id.as_str(), "changes"];
     let compared = visitor.asking.get(&compared, &then).await?;
     let has_failed = found.status == Status::Faulted;

@@ -1,12 +1,13 @@
 //! The server itself: its health and some figures.
 
 use askama::Template;
-use serde_json::Value;
+use axum::http::StatusCode;
 use swirl_api::Instant;
+use swirl_api::server::{METRICS, READY};
 use swirl_api::system::{self, CHECKS, CheckStatus, SYSTEM};
 
 use super::lateness::{self, Fact};
-use crate::answer::{Answer, list, page, text};
+use crate::answer::{Answer, page};
 use crate::shell::Shell;
 use crate::visitor::Visitor;
 
@@ -68,10 +69,15 @@ const FIGURES: [(&str, &str); 6] = [
 
 pub async fn show(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "system", "System").await?;
-    let ready = visitor.asking.get(&["/readyz"], &[]).await?;
-    let metrics = visitor.asking.text(&["/metrics"], &[]).await;
+    let (ready, detail, limited) = match visitor.asking.ask(READY.ask()).await {
+        Ok(health) => (true, String::new(), health.limited),
+        Err(refusal) if refusal.status == StatusCode::SERVICE_UNAVAILABLE => {
+            (false, refusal.problem.detail, Vec::new())
+        }
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let metrics = visitor.asking.text(METRICS.ask()).await;
     let metrics = metrics.unwrap_or_default();
-    let limited = list(&ready, "limited").iter().filter_map(Value::as_str);
     let system = visitor.asking.ask(SYSTEM.ask()).await?;
     let checks = match shell.may_operate {
         true => visitor.asking.ask(CHECKS.ask()).await?,
@@ -81,9 +87,9 @@ pub async fn show(visitor: Visitor) -> Answer {
         facts: lateness::facts(&system),
         checks: Checks::new(shell.may_operate, checks),
         shell: shell.with_news(),
-        ready: ready["status"] == "ready",
-        detail: text(&ready, "detail"),
-        limited: limited.map(str::to_owned).collect(),
+        ready,
+        detail,
+        limited,
         metrics: figures(&metrics),
     })
 }

@@ -4,7 +4,8 @@ use axum::body::Bytes;
 use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
+use swirl_api::diagrams::{DefinitionId, DrawQuery};
+use swirl_api::instance::InstanceId;
 use swirl_ports::HistoryPart;
 use swirl_presentation::{Rewound, Trail};
 
@@ -19,10 +20,10 @@ const ENTRIES_MAX: usize = 20_000;
 
 pub async fn definition(
     State(api): State<Api>,
-    Path((workflow, version)): Path<(String, String)>,
+    Path(DefinitionId { id, version }): Path<DefinitionId>,
 ) -> Result<Response, Problem> {
     let registry = &api.service.registry;
-    let found = registry.resolve(&workflow, Some(&version)).await?;
+    let found = registry.resolve(&id, Some(&version)).await?;
     let definition = found
         .map_err(|unknown| Problem::not_found("unknown-workflow", bounded(&unknown.to_string())))?;
     Ok(picture(
@@ -30,17 +31,10 @@ pub async fn definition(
     ))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Drawn {
-    /// The number of the history entry to draw.
-    at: Option<u64>,
-}
-
 pub async fn instance(
     State(api): State<Api>,
-    Path(id): Path<String>,
-    Parameters(drawn): Parameters<Drawn>,
+    Path(InstanceId { id }): Path<InstanceId>,
+    Parameters(drawn): Parameters<DrawQuery>,
 ) -> Result<Response, Problem> {
     let called = api.service.called(&id).await?;
     if let Some(at) = drawn.at {

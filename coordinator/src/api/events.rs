@@ -1,20 +1,23 @@
 //! `POST /events`: CloudEvents 1.0 over HTTP, in all three content modes.
 
-use std::collections::HashSet;
+use std::cmp::Reverse;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use swirl_api::Nothing;
+use swirl_api::events::{
+    BATCHED, ExplainQuery, Explained, Outcome, Published, RecentEvent, RecentEvents, RecentQuery,
+    STRUCTURED, Via,
+};
 use swirl_model::CloudEvent;
 use swirl_service::cloudevents::{self, Invalid};
-use swirl_service::{Outcome, Seen, Via};
 
 use super::Api;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, Unread};
+use super::serve::Asked;
 
 /// The largest event, and the largest batch, in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -25,25 +28,6 @@ const BATCH_MAX: usize = 100;
 /// The default and the maximum number of listed events.
 const RECENT: usize = 50;
 const RECENT_MAX: usize = 500;
-
-const STRUCTURED: &str = "application/cloudevents+json";
-const BATCHED: &str = "application/cloudevents-batch+json";
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Recent {
-    limit: Option<usize>,
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    outcome: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Explain {
-    /// Explains the effect on this instance only.
-    instance: Option<String>,
-}
 
 /// Checks all events before it accepts any. The response is sent once all are committed. Sending the same events again
 /// after a failure is safe, since an event is identified by its `source` and `id`.
@@ -61,21 +45,19 @@ pub async fn publish(
                 recent.refused(Some(&said), Via::Http, problem.detail(), now);
                 problem
             })?;
-    let mut accepted: Vec<Value> = Vec::new();
+    let mut accepted = Vec::new();
     for event in &events {
         let reach = api.service.publish_explained(event).await;
-        let reach = reach.map_err(|error| {
+        accepted.push(reach.map_err(|error| {
             Problem::from(error)
                 .with(|more| (more.index, more.accepted) = (Some(accepted.len()), accepted.clone()))
-        })?;
-        accepted.push(reach.json(event));
+        })?);
     }
     if is_brief {
         let applied = [("preference-applied", "return=minimal")];
         return Ok((StatusCode::NO_CONTENT, applied).into_response());
     }
-    let body = json!({"accepted": accepted});
-    Ok((StatusCode::ACCEPTED, Json(body)).into_response())
+    Ok((StatusCode::ACCEPTED, Json(Published { accepted })).into_response())
 }
 
 /// Whether the sender asks for a response without a body. To a broker of Knative, which sends `Prefer: reply`, a body
@@ -119,69 +101,59 @@ pub async fn handshake(State(api): State<Api>, headers: HeaderMap) -> Result<Res
 
 /// The last events that the coordinators received, newest first.
 pub async fn recent(
-    State(api): State<Api>,
-    Parameters(query): Parameters<Recent>,
-) -> Result<Json<Value>, Problem> {
-    let limit = query.limit.unwrap_or(RECENT);
+    api: Api,
+    Asked { query, .. }: Asked<Nothing, RecentQuery, Nothing>,
+) -> Result<RecentEvents, Problem> {
+    let limit = query.limit.map_or(RECENT, |limit| limit as usize);
     if !(1..=RECENT_MAX).contains(&limit) {
         let detail = format!("'limit' is from 1 to {RECENT_MAX}");
         return Err(Problem::bad_request("invalid-query", detail));
     }
-    let words = Outcome::ALL.map(Outcome::as_str);
-    if let Some(word) = query
-        .outcome
-        .as_deref()
-        .filter(|word| !words.contains(word))
-    {
+    if let Some(Outcome::Other(word)) = &query.outcome {
         let detail = format!(
             "there is no outcome '{}'; they are {}",
             cut(word),
-            words.join(", ")
+            Outcome::WORDS.join(", ")
         );
         return Err(Problem::bad_request("invalid-query", detail));
     }
     let mut events = last(&api).await?;
-    let is = |wanted: &Option<String>, value: &Value| {
-        wanted.as_ref().is_none_or(|wanted| value == wanted)
-    };
-    events.retain(|event| is(&query.kind, &event["type"]) && is(&query.outcome, &event["outcome"]));
+    events.retain(|event| {
+        query.kind.as_ref().is_none_or(|kind| *kind == event.kind)
+            && query
+                .outcome
+                .as_ref()
+                .is_none_or(|outcome| *outcome == event.reach.outcome)
+    });
     events.truncate(limit);
-    Ok(Json(json!({"events": events})))
+    Ok(RecentEvents { events })
 }
 
 /// The last events that any coordinator received, newest first.
-async fn last(api: &Api) -> Result<Vec<Value>, Problem> {
-    let own = api.service.recent.last(RECENT_MAX);
-    let own = own.iter().map(Seen::json);
+async fn last(api: &Api) -> Result<Vec<RecentEvent>, Problem> {
+    let mut own = api.service.recent.last(RECENT_MAX);
     let shared = match &api.insight {
         Some(insight) => insight.recent_events(RECENT_MAX).await?,
         None => None,
     };
     let Some(mut events) = shared else {
-        return Ok(own.collect());
+        return Ok(own);
     };
     // The latest ones of this process are not shared yet.
-    let newest = events.first().and_then(|event| event["at"].as_str());
-    let newest = newest.map(str::to_owned);
-    let known: HashSet<String> = events.iter().map(Value::to_string).collect();
-    let unshared = own.filter(|event| {
-        !known.contains(&event.to_string())
-            && newest
-                .as_deref()
-                .is_none_or(|newest| event["at"].as_str() >= Some(newest))
-    });
-    events.splice(0..0, unshared);
-    events.sort_by_cached_key(|event| std::cmp::Reverse(event["at"].to_string()));
+    let newest = events.first().map(|event| event.at);
+    own.retain(|event| Some(event.at) >= newest && !events.contains(event));
+    events.splice(0..0, own);
+    events.sort_by_key(|event| Reverse(event.at));
     Ok(events)
 }
 
 /// Explains which instances would receive an event, and what excludes the others. The event isn't accepted.
 pub async fn explain(
     State(api): State<Api>,
-    Parameters(query): Parameters<Explain>,
+    Parameters(query): Parameters<ExplainQuery>,
     headers: HeaderMap,
     body: Unread,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Explained>, Problem> {
     let events = read(&headers, body, EVENT_BYTES_MAX).await;
     let events = events.map_err(|error| error.problem)?;
     let [event] = &events[..] else {
@@ -202,7 +174,7 @@ pub async fn explain(
         .service
         .explain_event(&*api.queries, event, only.as_ref())
         .await?;
-    Ok(Json(explained.json()))
+    Ok(Json(explained))
 }
 
 /// A request that has no event.

@@ -1,7 +1,7 @@
 //! The system that a server belongs to, for `/system` and below.
 
 use async_trait::async_trait;
-use serde_json::Value;
+use swirl_api::events::RecentEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Result, SeenProcess, UnreadCount};
 
@@ -35,9 +35,9 @@ pub trait Insight: Send + Sync {
     /// The lifecycle events that have to be published; `None`: they are off.
     async fn lifecycle(&self) -> Result<Option<UnreadCount>>;
 
-    /// The last events that any coordinator received, newest first, as the API returns them; `None`: there is only this
+    /// The last events that any coordinator received, newest first; `None`: there is only this
     /// process.
-    async fn recent_events(&self, _limit: usize) -> Result<Option<Vec<Value>>> {
+    async fn recent_events(&self, _limit: usize) -> Result<Option<Vec<RecentEvent>>> {
         Ok(None)
     }
 

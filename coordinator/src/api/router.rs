@@ -6,7 +6,6 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Json;
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::uri::Authority;
@@ -16,14 +15,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, options, post};
 use futures::FutureExt;
 use percent_encoding::percent_decode_str;
-use serde_json::json;
-use swirl_api::OPENAPI;
+use swirl_api::server::{self, Health};
+use swirl_api::{Nothing, OPENAPI};
 use swirl_ports::Filter;
 
 use super::answered::{self, Watched};
 use super::hosts::plain_host;
 use super::problem::Problem;
-use super::serve::{Route, serve};
+use super::serve::{Asked, Done, Route, by_itself, serve};
 use super::shared::{self, Shared};
 use super::{
     Api, audit, batches, below, changes, console, cors, counts, dead_letters, definitions,
@@ -45,7 +44,7 @@ const SHARED: [&str; 4] = [
 
 /// All routes with their handlers.
 fn routes() -> Vec<Route> {
-    use Need::{Deploy, Nothing, Operate, Read, Start};
+    use Need::{Deploy, Operate, Read, Start};
     vec![
         serve(&swirl_api::audit::LIST, audit::list),
         (Read, "/api/v1/batches", get(batches::list)),
@@ -77,25 +76,21 @@ fn routes() -> Vec<Route> {
             "/api/v1/definitions/{id}/{version}",
             delete(definitions::delete),
         ),
-        (Read, "/api/v1/events", get(events::recent)),
+        serve(&swirl_api::events::RECENT, events::recent),
         (
             Deploy,
             "/api/v1/definitions/{id}/{version}/activate",
             post(definitions::activate),
         ),
-        (
-            Read,
-            "/api/v1/definitions/{id}/{version}/diagram",
-            get(diagrams::definition),
-        ),
+        by_itself(&swirl_api::diagrams::DEFINITION, diagrams::definition),
         (
             Read,
             "/api/v1/definitions/{id}/{version}/states",
             get(states::states),
         ),
-        (Start, "/api/v1/events", post(events::publish)),
-        (Nothing, "/api/v1/events", options(events::handshake)),
-        (Read, "/api/v1/events/explain", post(events::explain)),
+        by_itself(&swirl_api::events::PUBLISH, events::publish),
+        (Need::Nothing, "/api/v1/events", options(events::handshake)),
+        by_itself(&swirl_api::events::EXPLAIN, events::explain),
         serve(&swirl_api::instance::LIST, listing::list),
         serve(&swirl_api::instance::GET, instances::one),
         serve(&swirl_api::actions::REMOVE, operate::remove),
@@ -105,11 +100,7 @@ fn routes() -> Vec<Route> {
             "/api/v1/instances/{id}/changes",
             get(changes::of_instance),
         ),
-        (
-            Read,
-            "/api/v1/instances/{id}/diagram",
-            get(diagrams::instance),
-        ),
+        by_itself(&swirl_api::diagrams::INSTANCE, diagrams::instance),
         serve(&swirl_api::instance::HISTORY, instances::history),
         serve(&swirl_api::actions::MIGRATE, migrate::migrate),
         serve(&swirl_api::actions::RERUN, operate::rerun),
@@ -118,7 +109,7 @@ fn routes() -> Vec<Route> {
         serve(&swirl_api::actions::SKIP, operate::skip),
         serve(&swirl_api::actions::SUSPEND, operate::suspend),
         serve(&swirl_api::overview::ME, overview::me),
-        (Nothing, "/api/v1/openapi.json", get(openapi)),
+        by_itself(&server::OPENAPI, openapi),
         serve(&swirl_api::overview::OVERVIEW, overview::overview),
         serve(&swirl_api::schedules::LIST, schedules::list),
         serve(&swirl_api::views::LIST, views::list),
@@ -135,18 +126,27 @@ fn routes() -> Vec<Route> {
         serve(&swirl_api::schedules::FIRE, schedules::fire),
         serve(&swirl_api::schedules::PAUSE, schedules::pause),
         serve(&swirl_api::schedules::RESUME, schedules::resume),
-        (Nothing, "/healthz", get(healthz)),
-        (Nothing, "/metrics", get(metrics)),
-        (Nothing, "/readyz", get(readyz)),
+    ]
+    .into_iter()
+    .chain(health())
+    .collect()
+}
+
+/// The routes of health and metrics.
+fn health() -> [Route; 3] {
+    [
+        serve(&server::LIVE, healthz),
+        by_itself(&server::METRICS, metrics),
+        serve(&server::READY, readyz),
     ]
 }
 
 /// Only health and metrics.
 pub fn health_router(api: Api) -> Router {
-    Router::new()
-        .route("/healthz", get(healthz))
-        .route("/metrics", get(metrics))
-        .route("/readyz", get(readyz))
+    let add = |router: Router<Api>, (_, path, handler): Route| router.route(path, handler);
+    health()
+        .into_iter()
+        .fold(Router::new(), add)
         .with_state(api)
 }
 
@@ -304,32 +304,36 @@ async fn openapi() -> Response {
     ([(header::CONTENT_TYPE, "application/json")], OPENAPI).into_response()
 }
 
-async fn metrics(State(api): State<Api>) -> Response {
+async fn metrics(State(api): State<Api>) -> Result<Response, Problem> {
     let text = match &api.metrics {
-        Some(metrics) => metrics(),
-        None => Some(String::new()),
+        Some(metrics) => metrics().ok_or_else(|| {
+            let detail = "the metrics cannot be written now";
+            Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-metrics", detail)
+        })?,
+        None => String::new(),
     };
-    match text {
-        Some(text) => {
-            let kind = "text/plain; version=0.0.4; charset=utf-8";
-            ([(header::CONTENT_TYPE, kind)], text).into_response()
-        }
-        None => StatusCode::SERVICE_UNAVAILABLE.into_response(),
-    }
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }
 
-async fn healthz(State(api): State<Api>) -> Response {
-    let version = env!("CARGO_PKG_VERSION");
+async fn healthz(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<Done<Health>, Problem> {
     let health = api.health.as_ref();
-    if let Some(reason) = health.and_then(|health| health.beyond_recovery()) {
-        let body = json!({"status": "beyond recovery", "reason": reason, "version": version});
-        return (StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response();
-    }
-    Json(json!({"status": "ok", "version": version})).into_response()
+    let reason = health.and_then(|health| health.beyond_recovery());
+    let (status, word) = match reason {
+        Some(_) => (StatusCode::SERVICE_UNAVAILABLE, "beyond recovery"),
+        None => (StatusCode::OK, "ok"),
+    };
+    let answer = Health {
+        status: word.to_owned(),
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        reason,
+        limited: Vec::new(),
+    };
+    Ok(Done::from(answer).with_status(status))
 }
 
 /// Reports whether the server can read and change the store, and isn't stopping.
-async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
+async fn readyz(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<Health, Problem> {
     if api.is_stopping() {
         return Err(Problem::stopping());
     }
@@ -343,11 +347,11 @@ async fn readyz(State(api): State<Api>) -> Result<Response, Problem> {
         Some(health) => health.limited().await?,
         None => Vec::new(),
     };
-    let mut answer = json!({"status": "ready"});
-    if !limited.is_empty() {
-        answer["limited"] = limited.into();
-    }
-    Ok(Json(answer).into_response())
+    Ok(Health {
+        status: "ready".to_owned(),
+        limited,
+        ..Health::default()
+    })
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
+use axum::handler::Handler;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -129,11 +130,6 @@ where
     F: Fn(Api, Asked<P, Q, B>) -> R + Clone + Send + Sync + 'static,
     R: Future<Output = Result<D, Problem>> + Send,
 {
-    let filter = match endpoint.method {
-        Method::Delete => MethodFilter::DELETE,
-        Method::Get => MethodFilter::GET,
-        Method::Post => MethodFilter::POST,
-    };
     let handler = async move |State(api): State<Api>, request: Request| {
         let asked = match read(endpoint, request).await {
             Ok(asked) => asked,
@@ -143,6 +139,19 @@ where
             Ok(done) => done.into().into_response(endpoint.status()),
             Err(problem) => problem.into_response(),
         }
+    };
+    by_itself(endpoint, handler)
+}
+
+/// The route with a handler that reads and writes by itself, since it does so in other forms than JSON.
+pub(super) fn by_itself<P, Q, B, A, T: 'static>(
+    endpoint: &'static Endpoint<P, Q, B, A>,
+    handler: impl Handler<T, Api>,
+) -> Route {
+    let filter = match endpoint.method {
+        Method::Delete => MethodFilter::DELETE,
+        Method::Get => MethodFilter::GET,
+        Method::Post => MethodFilter::POST,
     };
     (endpoint.need, endpoint.path, on(filter, handler))
 }

@@ -36,7 +36,7 @@ pub fn count_events(metrics: &Metrics, recent: &Arc<Recent>) {
     let recent = recent.clone();
     metrics.watch_events(move || {
         let counts = recent.counts().into_iter();
-        let counts = counts.map(|(kind, outcome, count)| (kind, outcome.as_str(), count));
+        let counts = counts.map(|(kind, outcome, count)| (kind, outcome.to_string(), count));
         counts.collect()
     });
 }

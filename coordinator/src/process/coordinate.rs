@@ -9,7 +9,7 @@ use swirl_config::{Config, Coordinator};
 use swirl_nats::JoinSource;
 use swirl_redis::Redis;
 use swirl_runtime::{Settings, Shares};
-use swirl_service::{Auditing, BatchLimits, Batching, PublishingEffects, Recent, Seen, Service};
+use swirl_service::{Auditing, BatchLimits, Batching, PublishingEffects, Recent, Service};
 use swirl_telemetry::Telemetry;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -226,8 +226,7 @@ async fn share_events(redis: Redis, recent: Arc<Recent>) {
     loop {
         tokio::time::sleep(SHARE).await;
         let events = recent.take_unshared();
-        let shown: Vec<_> = events.iter().map(Seen::json).collect();
-        if let Err(error) = redis.note_events(&shown).await {
+        if let Err(error) = redis.note_events(&events).await {
             tracing::debug!(%error, "other coordinators don't know the last events of this one yet");
             recent.put_back(events);
         }

@@ -1,7 +1,7 @@
 //! The state of the cluster as a coordinator sees it.
 
 use async_trait::async_trait;
-use serde_json::Value;
+use swirl_api::events::RecentEvent;
 use swirl_config::{Config, Process};
 use swirl_model::time::Timestamp;
 use swirl_nats::Backlog;
@@ -44,7 +44,7 @@ impl Insight for ClusterInsight {
         }
     }
 
-    async fn recent_events(&self, limit: usize) -> Result<Option<Vec<Value>>> {
+    async fn recent_events(&self, limit: usize) -> Result<Option<Vec<RecentEvent>>> {
         self.redis.noted_events(limit).await.map(Some)
     }
 

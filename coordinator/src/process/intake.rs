@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
+use swirl_api::events::Via;
 use swirl_model::CloudEvent;
 use swirl_model::trace::TraceContext;
 use swirl_nats::{Incoming, Intake, Streams};
 use swirl_redis::{Reading, Redis};
-use swirl_service::{Arrival, Service, Taken, Via, read_message};
+use swirl_service::{Arrival, Service, Taken, read_message};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};

@@ -17,7 +17,7 @@ const ROWS: u32 = 1000;
 #[derive(Debug, Clone)]
 pub struct Request {
     pub method: Method,
-    /// The segments of the path below `/api/v1`, not encoded.
+    /// The segments of the path below `/api/v1`, not encoded; or a path outside the API, which begins with a slash.
     pub path: Vec<String>,
     pub query: Vec<(String, String)>,
     pub headers: Vec<(&'static str, String)>,
@@ -32,6 +32,10 @@ pub struct Reply {
     pub status: u16,
     pub body: Vec<u8>,
 }
+
+/// An answer that is a text, and not JSON.
+#[derive(Debug, Clone, Copy)]
+pub enum Text {}
 
 /// A request to a route.
 #[derive(Debug, Clone)]
@@ -59,11 +63,14 @@ impl<P: Serialize, Q: Default, B, A> Endpoint<P, Q, B, A> {
             let found = name.and_then(|name| parts.iter().find(|(known, _)| known == name));
             found.map_or_else(|| part.to_owned(), |(_, value)| value.clone())
         };
-        let path = self.path.trim_start_matches("/api/v1/").split('/');
+        let path = match self.path.strip_prefix("/api/v1/") {
+            Some(path) => path.split('/').map(segment).collect(),
+            None => vec![self.path.to_owned()],
+        };
         Call {
             request: Request {
                 method: self.method,
-                path: path.map(segment).collect(),
+                path,
                 query: Vec::new(),
                 headers: Vec::new(),
                 body: Vec::new(),
@@ -90,22 +97,31 @@ impl<Q, B, A> Call<Q, B, A> {
             .push(("idempotency-key", key.to_owned()));
         self
     }
-}
 
-impl<Q, B: Serialize, A> Call<Q, B, A> {
+    /// With a body that somebody else has written.
     #[must_use]
-    pub fn body(mut self, body: &B) -> Self {
-        // The types of bodies have nothing that JSON cannot hold.
-        self.request.body = serde_json::to_vec(body).unwrap_or_default();
+    pub fn sending(mut self, media: &str, body: Vec<u8>) -> Self {
+        self.request.body = body;
         self.request
             .headers
-            .push(("content-type", "application/json".to_owned()));
+            .push(("content-type", media.to_owned()));
         self
     }
 }
 
+impl<Q, B: Serialize, A> Call<Q, B, A> {
+    #[must_use]
+    pub fn body(self, body: &B) -> Self {
+        // The types of bodies have nothing that JSON cannot hold.
+        self.sending(
+            "application/json",
+            serde_json::to_vec(body).unwrap_or_default(),
+        )
+    }
+}
+
 impl<Q: Serialize, B, A> Call<Q, B, A> {
-    fn request(&self) -> Request {
+    pub fn request(&self) -> Request {
         let mut request = self.request.clone();
         request.query = pairs(&self.query);
         request

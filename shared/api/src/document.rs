@@ -5,9 +5,12 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::{Endpoint, Method};
+use crate::endpoint::{Bodies, Endpoint, Method};
 use crate::problem::Problem;
-use crate::{actions, audit, counts, dead_letters, instance, overview, schedules, system, views};
+use crate::{
+    actions, audit, counts, dead_letters, diagrams, events, instance, overview, schedules, server,
+    system, views,
+};
 
 /// The routes that have types, in alphabetical order.
 static ROUTES: &[&dyn Described] = &[
@@ -25,6 +28,11 @@ static ROUTES: &[&dyn Described] = &[
     &dead_letters::GET,
     &dead_letters::LIST,
     &dead_letters::RETRY,
+    &diagrams::DEFINITION,
+    &diagrams::INSTANCE,
+    &events::EXPLAIN,
+    &events::PUBLISH,
+    &events::RECENT,
     &instance::GET,
     &instance::HISTORY,
     &instance::LIST,
@@ -35,6 +43,10 @@ static ROUTES: &[&dyn Described] = &[
     &schedules::LIST,
     &schedules::PAUSE,
     &schedules::RESUME,
+    &server::LIVE,
+    &server::METRICS,
+    &server::OPENAPI,
+    &server::READY,
     &system::CHECKS,
     &system::SYSTEM,
     &views::LIST,
@@ -131,17 +143,18 @@ where
             operation["parameters"] = parameters.into();
         }
         if let Some(body) = &self.takes {
-            let mut schema = (body.schema)(&mut schemas.taken).to_value();
-            tidy(&mut schema, false);
-            not_null(&mut schema);
-            operation["requestBody"] =
-                json!({"required": body.required, "content": content(schema)});
+            let content = content(body.bodies, &mut schemas.taken, false);
+            operation["requestBody"] = json!({"required": body.required, "content": content});
+            if !body.about.is_empty() {
+                operation["requestBody"]["description"] = body.about.into();
+            }
         }
         let mut responses = Map::new();
         for success in self.successes.iter().flatten() {
-            let mut schema = (success.schema)(&mut schemas.sent).to_value();
-            tidy(&mut schema, true);
-            let mut response = json!({"description": success.about, "content": content(schema)});
+            let mut response = json!({"description": success.about});
+            if !success.bodies.is_empty() {
+                response["content"] = content(success.bodies, &mut schemas.sent, true);
+            }
             if success.located {
                 let location = json!({"description": "Its address.", "schema": {"type": "string"}});
                 response["headers"] = json!({"Location": location});
@@ -157,12 +170,23 @@ where
     }
 }
 
-/// A body in JSON. The schema of a whole body has no description besides the body's.
-fn content(mut schema: Value) -> Value {
-    if let Some(members) = schema.as_object_mut() {
-        members.remove("description");
-    }
-    json!({"application/json": {"schema": schema}})
+/// The forms of a body. The schema of a whole body has no description besides the body's, and is not null.
+fn content(bodies: Bodies, schemas: &mut SchemaGenerator, is_sent: bool) -> Value {
+    let forms = bodies.iter().map(|(media, schema)| {
+        let mut schema = match schema(schemas).to_value() {
+            Value::Bool(_) => json!({}),
+            schema => schema,
+        };
+        tidy(&mut schema, is_sent);
+        if !is_sent {
+            not_null(&mut schema);
+        }
+        if let Some(members) = schema.as_object_mut() {
+            members.remove("description");
+        }
+        ((*media).to_owned(), json!({"schema": schema}))
+    });
+    Value::Object(forms.collect())
 }
 
 fn names(schema: &Value) -> Vec<String> {

@@ -42,24 +42,28 @@ impl Method {
 /// The schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
+/// What a body may be: media types with schemas.
+pub(crate) type Bodies = &'static [(&'static str, SchemaOf)];
+
 /// A status with which a route answers.
 #[derive(Clone, Copy)]
 pub(crate) struct Success {
     pub status: u16,
     pub about: &'static str,
-    pub schema: SchemaOf,
+    pub bodies: Bodies,
     /// The answer has the address of what it is about.
     pub located: bool,
 }
 
-/// A body that a route takes, as JSON.
+/// A body that a route takes, which is JSON unless its handler reads it in other forms.
 #[derive(Clone, Copy)]
 pub struct Takes {
     pub bytes_max: usize,
     pub required: bool,
     /// For the message to a client that has sent something else.
     pub example: &'static str,
-    pub(crate) schema: SchemaOf,
+    pub(crate) about: &'static str,
+    pub(crate) bodies: Bodies,
 }
 
 /// A route with its path's parameters, its query, its body and its answer.
@@ -151,12 +155,7 @@ impl<P, Q, B, A: JsonSchema> Endpoint<P, Q, B, A> {
     }
 
     pub(crate) const fn located(self, status: u16, about: &'static str) -> Self {
-        self.success(Success {
-            status,
-            about,
-            schema: SchemaGenerator::subschema_for::<A>,
-            located: true,
-        })
+        self.success(status, about, json::<A>(), true)
     }
 }
 
@@ -167,19 +166,43 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
         status: u16,
         about: &'static str,
     ) -> Self {
-        self.success(Success {
-            status,
-            about,
-            schema: SchemaGenerator::subschema_for::<F>,
-            located: false,
-        })
+        self.success(status, about, json::<F>(), false)
     }
 
-    const fn success(mut self, success: Success) -> Self {
+    /// As `answers`, with a body that isn't JSON, or with none.
+    pub(crate) const fn answers_as(self, status: u16, about: &'static str, bodies: Bodies) -> Self {
+        self.success(status, about, bodies, false)
+    }
+
+    const fn success(
+        mut self,
+        status: u16,
+        about: &'static str,
+        bodies: Bodies,
+        located: bool,
+    ) -> Self {
+        let success = Some(Success {
+            status,
+            about,
+            bodies,
+            located,
+        });
         match self.successes[0] {
-            None => self.successes[0] = Some(success),
-            Some(_) => self.successes[1] = Some(success),
+            None => self.successes[0] = success,
+            Some(_) => self.successes[1] = success,
         }
+        self
+    }
+
+    /// Its handler reads the body, which has one of these forms.
+    pub(crate) const fn takes_any(mut self, bodies: Bodies, about: &'static str) -> Self {
+        self.takes = Some(Takes {
+            bytes_max: 0,
+            required: true,
+            example: "",
+            about,
+            bodies,
+        });
         self
     }
 }
@@ -195,8 +218,13 @@ impl<P, Q, B: JsonSchema, A> Endpoint<P, Q, B, A> {
             bytes_max,
             required,
             example,
-            schema: SchemaGenerator::subschema_for::<B>,
+            about: "",
+            bodies: json::<B>(),
         });
         self
     }
+}
+
+const fn json<T: JsonSchema>() -> Bodies {
+    &[("application/json", SchemaGenerator::subschema_for::<T>)]
 }

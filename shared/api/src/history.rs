@@ -6,6 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 use swirl_model::event::Event;
+use swirl_model::ids::ScopeId;
 use swirl_model::time::Timestamp;
 
 use crate::instance::Status;
@@ -35,8 +36,10 @@ pub struct History {
     pub version: String,
     pub status: Status,
     /// How many entries came before the first of these: those that the client knows, and those that are no longer kept.
+    #[serde(default)]
     pub before: u64,
     /// How many there are.
+    #[serde(default)]
     pub total: u64,
     /// Whether entries come after these: 'after' with 'before' and the number of these gives them.
     #[serde(default)]
@@ -83,6 +86,20 @@ impl From<&swirl_model::event::HistoryEntry> for HistoryEntry {
             data_until: entry.data_until.map(Into::into),
             place: None,
         }
+    }
+}
+
+impl HistoryEntry {
+    /// The entry as it is stored; `None` if only another version knows its event.
+    pub fn stored(&self) -> Option<swirl_model::event::HistoryEntry> {
+        let data = self.data.clone().map(Value::Object);
+        Some(swirl_model::event::HistoryEntry {
+            at: self.at.0,
+            scope: ScopeId::new(&*self.scope),
+            event: self.event.event()?.clone(),
+            data: data.and_then(|data| serde_json::from_value(data).ok()),
+            data_until: self.data_until.map(|at| at.0),
+        })
     }
 }
 

@@ -170,6 +170,7 @@ pub struct Instance {
     pub workflow: String,
     pub version: String,
     pub status: Status,
+    #[serde(default)]
     pub suspended: bool,
     pub started_at: Instant,
     /// The instant for which a schedule or a backfill started it.
@@ -195,6 +196,7 @@ pub struct Instance {
     pub attributes: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
+    #[serde(default)]
     #[schemars(length(max = 1000))]
     pub scopes: Vec<Place>,
     /// How many more of its scopes have not ended, if there are more than 1000.

@@ -4,6 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::events::Reach;
+
 /// RFC 9457. 'code' is stable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -29,7 +31,7 @@ pub struct Members {
     pub index: Option<usize>,
     /// With 'index', if the server failed: what became of the events before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub accepted: Vec<Value>,
+    pub accepted: Vec<Reach>,
     /// With 'forbidden': the role that is needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,

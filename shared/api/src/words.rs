@@ -5,7 +5,7 @@
 macro_rules! words {
     ($(#[$about:meta])* $name:ident { $($variant:ident = $word:literal),* $(,)? }) => {
         $(#[$about])*
-        #[derive(Debug, Clone, PartialEq, Eq)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name {
             $($variant,)*
             /// A word of another version.

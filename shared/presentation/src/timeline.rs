@@ -170,7 +170,7 @@ fn describe_event(
                 Purpose::Compensation => ", to compensate",
                 Purpose::RunBefore => ", because time is up",
             };
-            (Tone::Plain, format!("state {}{why}", clean(name)))
+            (Tone::Plain, format!("entered {}{why}", clean(name)))
         }
         Event::StateLeft { name, failed, .. } => {
             let how = if *failed { " by an error" } else { "" };

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::future::join;
+use swirl_api::events::{Reach, Started, Via};
 use swirl_engine::{Definition, NewInstance};
 use swirl_model::CloudEvent;
 use swirl_model::Data;
@@ -15,7 +16,7 @@ use swirl_ports::matching::attributes_to_keep;
 use swirl_ports::{CONTINUED_MAX, ListEnds, Listening, OutboxEntry, PendingStart, Start, Trigger};
 use swirl_runtime::Catalog;
 
-use crate::{Arrival, Error, Reach, Service, Via};
+use crate::{Arrival, Error, Service, reach};
 
 /// Where an event comes from.
 #[derive(Debug)]
@@ -105,11 +106,12 @@ impl Service {
         let via = origin.via();
         // For events from outside people ask where they went.
         let explains = explain || via != Via::Workflow;
-        let reach = self.spread(event, origin, explains, given).await?;
+        let mut reach = self.spread(event, origin, explains, given).await?;
+        reach.outcome = reach::outcome(&reach);
         self.recent.note(event, via, &reach, self.clock.now());
         if explain {
             let (kind, source, id) = (&event.kind, &event.source, &event.id);
-            tracing::debug!("event {kind} ({source} {id}): {}", reach.text());
+            tracing::debug!("event {kind} ({source} {id}): {}", reach::text(&reach));
         }
         Ok(reach)
     }
@@ -225,7 +227,10 @@ impl Service {
                 self.waits_no_longer(pending, produced_at(event)).await?;
             }
             match (created, producer) {
-                (Ok(_), _) => reach.started.push((id.clone(), workflow.to_owned())),
+                (Ok(_), _) => reach.started.push(Started {
+                    id: id.to_string(),
+                    workflow: workflow.to_owned(),
+                }),
                 (Err(error), Some((instance, _))) => {
                     tracing::debug!(%instance, workflow, %error, "an event could not start an instance");
                     self.note_refused(instance, workflow, &error).await;
@@ -260,9 +265,9 @@ impl Service {
             None => self.registry.catalog().await?,
         };
         if matches!(origin, Origin::Instance(_)) && !catalog.listeners.any(event) {
-            let mut reach = Reach::default();
+            let mut reach = reach::none(event.source.clone(), event.id.clone());
             match explain {
-                true => reach.explain(event, &catalog, &[]),
+                true => reach::explain(&mut reach, event, &catalog, &[]),
                 false => reach.reasons = vec!["no deployed workflow consumes it".to_owned()],
             }
             return Ok(reach);
@@ -296,10 +301,8 @@ impl Service {
             continues: self.continues(event, &catalog),
         };
         let ingested = self.events.ingest(event, listening, now).await?;
-        let mut reach = Reach {
-            duplicate: ingested.duplicate,
-            ..Reach::default()
-        };
+        let mut reach = reach::none(event.source.clone(), event.id.clone());
+        reach.duplicate = ingested.duplicate;
         if ingested.duplicate {
             return Ok(reach);
         }
@@ -317,7 +320,7 @@ impl Service {
         }
         let mut ids: Vec<_> = ingested.woken.iter().map(|scope| &scope.instance).collect();
         ids.dedup();
-        reach.instances = ids.into_iter().cloned().collect();
+        reach.instances = ids.into_iter().map(ToString::to_string).collect();
         let mut effects = Vec::new();
         let producer = match origin {
             Origin::Instance(instance) => Some((instance, event)),
@@ -350,7 +353,7 @@ impl Service {
         let ((), acknowledged) = join(rest, acknowledged).await;
         acknowledged?;
         if explain {
-            reach.explain(event, &catalog, triggers);
+            reach::explain(&mut reach, event, &catalog, triggers);
         }
         Ok(reach)
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream;
-use serde_json::{Value, json};
+use swirl_api::events::{Consumed, Differing, Explained, NonReceiver, Receiver, Why, WouldStart};
 use swirl_engine::Definition;
 use swirl_model::event::{EventMatch, source_fits};
 use swirl_model::ids::{DefinitionId, InstanceId};
@@ -32,40 +32,27 @@ const AT_ONCE: usize = 16;
 /// The maximum number of receivers in the result, and of non-receivers.
 const NAMED_MAX: usize = 50;
 
-/// A definition that the event would start.
-#[derive(Debug, Clone, PartialEq)]
-pub struct WouldStart {
-    pub definition: DefinitionId,
-    /// The event's name in the definition.
-    pub event: String,
-    /// The event starts an instance by itself. If false, it has to come together with others.
-    pub alone: bool,
-}
-
-/// An instance that would take the event.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Receiver {
-    pub instance: InstanceId,
-    pub definition: DefinitionId,
-    pub state: Option<String>,
-    pub event: String,
+/// What was found so far.
+#[derive(Default)]
+struct Found {
+    explained: Explained,
+    misses: Vec<Miss>,
 }
 
 /// A definition or instance that consumes events of this type but would not receive this one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct NonReceiver {
-    pub definition: DefinitionId,
+struct Miss {
+    definition: DefinitionId,
     /// `None` if the definition itself would not be started.
-    pub instance: Option<InstanceId>,
-    pub event: String,
-    pub mismatches: Vec<Mismatch>,
+    instance: Option<InstanceId>,
+    event: String,
+    mismatches: Vec<Mismatch>,
     /// The number of further instances of the definition to which the same applies.
-    pub others: usize,
+    others: usize,
 }
 
 /// The reason why an event isn't received.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Mismatch {
+#[derive(PartialEq, Eq)]
+enum Mismatch {
     /// The attribute has another value, or is missing.
     Attribute {
         name: String,
@@ -88,21 +75,6 @@ pub enum Mismatch {
     NotWaiting,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Explained {
-    pub starts: Vec<WouldStart>,
-    pub receivers: Vec<Receiver>,
-    pub non_receivers: Vec<NonReceiver>,
-    /// The event would be kept for instances that wait for it later.
-    pub kept: bool,
-    /// The number of running instances that were examined.
-    pub seen: usize,
-    /// All instances that could receive it were examined.
-    pub complete: bool,
-    /// Nothing consumes events of this type; a full sentence, which names a similar type.
-    pub unknown_type: Option<String>,
-}
-
 impl Service {
     /// Explains which instances would receive this event, among all instances or only the given one.
     ///
@@ -116,11 +88,9 @@ impl Service {
     ) -> Result<Explained, Error> {
         let catalog = self.registry.catalog().await?;
         let named = addressee(event);
-        let mut found = Explained {
-            kept: !attributes_to_keep(event, &catalog.consumed).is_empty(),
-            complete: true,
-            ..Explained::default()
-        };
+        let mut found = Found::default();
+        found.explained.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
+        found.explained.complete = true;
         let mut latest = Vec::new();
         for one in &catalog.latest {
             let mut consumed = one.head.interests.consumed.iter().map(|one| &one.filter);
@@ -136,7 +106,7 @@ impl Service {
             Some(id) => queries.view(id).await?.into_iter().collect(),
             None => who_may_wait(queries, &latest, &mut found).await?,
         };
-        found.seen = instances.len();
+        found.explained.instances_seen = instances.len();
         for (instance, scopes) in &instances {
             self.look(event, instance, scopes, named.as_ref(), &mut found)
                 .await?;
@@ -156,14 +126,16 @@ impl Service {
             }
         }
         if latest.is_empty() && only.is_none() {
-            found.unknown_type = Some(unknown_type(event, &catalog));
+            found.explained.unknown_type = Some(unknown_type(event, &catalog));
         }
-        found.non_receivers = grouped(std::mem::take(&mut found.non_receivers));
+        let mut misses = grouped(found.misses);
         // The nearest ones come first.
-        found.non_receivers.sort_by_key(NonReceiver::distance);
-        found.non_receivers.truncate(NAMED_MAX);
-        found.receivers.truncate(NAMED_MAX);
-        Ok(found)
+        misses.sort_by_key(Miss::distance);
+        misses.truncate(NAMED_MAX);
+        let mut explained = found.explained;
+        explained.not_taken_by = misses.into_iter().map(NonReceiver::from).collect();
+        explained.taken_by.truncate(NAMED_MAX);
+        Ok(explained)
     }
 
     /// Determines whether this instance would receive the event, and if not, why.
@@ -173,19 +145,19 @@ impl Service {
         instance: &Instance,
         scopes: &[Scope],
         named: Option<&InstanceId>,
-        found: &mut Explained,
+        found: &mut Found,
     ) -> Result<(), Error> {
         let (header, state) = (&instance.header, &instance.state);
         let definition = self.registry.get(&header.definition).await?;
         let workflow = &definition.workflow;
-        let non_receiver = |name: &str, mismatches| NonReceiver {
+        let miss = |name: &str, mismatches| Miss {
             definition: header.definition.clone(),
             instance: Some(header.id.clone()),
             event: name.to_owned(),
             mismatches,
             others: 0,
         };
-        let mut non_receivers = Vec::new();
+        let mut misses = Vec::new();
         for scope in scopes.iter().filter(|scope| !scope.ended()) {
             let slots = scope.waits().flat_map(|wait| &wait.slots);
             for filter in slots.flat_map(|slot| &slot.filters) {
@@ -193,30 +165,29 @@ impl Service {
                 let name = def.map_or("", |def| &*def.name);
                 let other = named.filter(|id| **id != header.id);
                 if other.is_none() && fit(filter, &state.correlation, event) != Fit::No {
-                    found.receivers.push(Receiver {
-                        instance: header.id.clone(),
-                        definition: header.definition.clone(),
+                    found.explained.taken_by.push(Receiver {
+                        consumed: consumed(&header.definition, name),
+                        instance: header.id.to_string(),
                         state: state_of(&definition, scope),
-                        event: name.to_owned(),
                     });
                     return Ok(());
                 }
                 if filter.kind.as_ref().is_none_or(|kind| *kind == event.kind) {
                     let mut why = differences(filter, &state.correlation, event);
                     why.extend(other.map(|id| Mismatch::Addressed(id.clone())));
-                    non_receivers.push(non_receiver(name, why));
+                    misses.push(miss(name, why));
                 }
             }
         }
-        if non_receivers.is_empty() {
+        if misses.is_empty() {
             let mut events = workflow.events.iter();
             let consumed = events.find(|def| {
                 !def.produced && def.kind.as_ref().is_none_or(|kind| *kind == event.kind)
             });
             let name = consumed.map_or("", |def| &*def.name);
-            non_receivers.push(non_receiver(name, vec![Mismatch::NotWaiting]));
+            misses.push(miss(name, vec![Mismatch::NotWaiting]));
         }
-        found.non_receivers.extend(non_receivers);
+        found.misses.extend(misses);
         Ok(())
     }
 }
@@ -225,7 +196,7 @@ impl Service {
 async fn who_may_wait(
     queries: &dyn InstanceQueries,
     consuming: &[Arc<Definition>],
-    found: &mut Explained,
+    found: &mut Found,
 ) -> Result<Vec<(Instance, Vec<Scope>)>, Error> {
     let mut all = Vec::new();
     for definition in consuming {
@@ -237,7 +208,7 @@ async fn who_may_wait(
             ..Filter::default()
         };
         let page = queries.list(&filter).await?;
-        found.complete &= page.len() <= left;
+        found.explained.complete &= page.len() <= left;
         let views: Vec<_> = stream::iter(page.into_iter().take(left))
             .map(async |row| {
                 let view = queries.view(&row.header.id).await?;
@@ -287,13 +258,13 @@ fn trigger_of(
     is_open: bool,
     named: Option<&InstanceId>,
     instances: &[(Instance, Vec<Scope>)],
-    found: &mut Explained,
+    found: &mut Found,
 ) {
     let name = |filter: &EventMatch| {
         let def = definition.workflow.events.get(filter.def.0 as usize);
         def.map_or("", |def| &*def.name).to_owned()
     };
-    let non_receiver = |event: String, mismatches| NonReceiver {
+    let miss = |event: String, mismatches| Miss {
         definition: trigger.definition.clone(),
         instance: None,
         event,
@@ -320,21 +291,18 @@ fn trigger_of(
         });
         if let Some(id) = named {
             found
-                .non_receivers
-                .push(non_receiver(event, vec![Mismatch::Addressed(id.clone())]));
+                .misses
+                .push(miss(event, vec![Mismatch::Addressed(id.clone())]));
         } else if let Some((instance, _)) = runs.next() {
             let why = Mismatch::Runs(instance.header.id.clone());
-            found.non_receivers.push(non_receiver(event, vec![why]));
+            found.misses.push(miss(event, vec![why]));
         } else if is_open {
-            found.starts.push(WouldStart {
-                definition: trigger.definition.clone(),
-                event,
+            found.explained.starts.push(WouldStart {
+                consumed: consumed(&trigger.definition, &event),
                 alone: trigger.exclusive || trigger.events.len() == 1,
             });
         } else {
-            found
-                .non_receivers
-                .push(non_receiver(event, vec![Mismatch::Closed]));
+            found.misses.push(miss(event, vec![Mismatch::Closed]));
         }
         return;
     }
@@ -350,7 +318,7 @@ fn trigger_of(
             if why.is_empty() && filter.offers {
                 why.push(Mismatch::Test);
             }
-            found.non_receivers.push(non_receiver(event_name, why));
+            found.misses.push(miss(event_name, why));
         }
     }
 }
@@ -392,10 +360,10 @@ fn differences(filter: &EventMatch, known: &Correlation, event: &CloudEvent) -> 
 }
 
 /// Instances that differ in nothing but their ids are listed once.
-fn grouped(all: Vec<NonReceiver>) -> Vec<NonReceiver> {
-    let mut groups: Vec<NonReceiver> = Vec::new();
+fn grouped(all: Vec<Miss>) -> Vec<Miss> {
+    let mut groups: Vec<Miss> = Vec::new();
     for one in all {
-        let is_same = |group: &&mut NonReceiver| {
+        let is_same = |group: &&mut Miss| {
             group.definition == one.definition
                 && group.event == one.event
                 && group.instance.is_some() == one.instance.is_some()
@@ -409,7 +377,7 @@ fn grouped(all: Vec<NonReceiver>) -> Vec<NonReceiver> {
     groups
 }
 
-impl NonReceiver {
+impl Miss {
     /// How far the event is from being received: the nearer it is, the likelier is this the receiver that was meant.
     fn distance(&self) -> u32 {
         self.mismatches.iter().map(Mismatch::distance).sum()
@@ -431,7 +399,7 @@ impl Mismatch {
     }
 
     /// The reason as a sentence.
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         match self {
             Mismatch::Attribute {
                 name,
@@ -465,51 +433,41 @@ impl Mismatch {
             Mismatch::NotWaiting => "the instance doesn't wait for such an event now".to_owned(),
         }
     }
+}
 
-    fn json(&self) -> Value {
-        let mut why = json!({"text": self.text()});
-        if let Mismatch::Attribute {
-            name, wanted, got, ..
-        } = self
-        {
-            why["attribute"] = json!(name);
-            why["expected"] = json!(wanted);
-            why["found"] = json!(got);
-        }
-        why
+fn consumed(id: &DefinitionId, event: &str) -> Consumed {
+    Consumed {
+        workflow: id.workflow.to_string(),
+        version: id.version.to_string(),
+        event: event.to_owned(),
     }
 }
 
-impl Explained {
-    /// The form in which the API returns it.
-    pub fn json(&self) -> Value {
-        let of = |id: &DefinitionId, event: &str| json!({"workflow": &*id.workflow, "version": &*id.version, "event": event});
-        let starts = self.starts.iter().map(|one| {
-            let mut row = of(&one.definition, &one.event);
-            row["alone"] = json!(one.alone);
-            row
-        });
-        let receivers = self.receivers.iter().map(|one| {
-            let mut row = of(&one.definition, &one.event);
-            row["instance"] = json!(one.instance.as_str());
-            row["state"] = json!(one.state);
-            row
-        });
-        let non_receivers = self.non_receivers.iter().map(|one| {
-            let mut row = of(&one.definition, &one.event);
-            row["instance"] = json!(one.instance.as_ref().map(InstanceId::as_str));
-            row["others"] = json!(one.others);
-            row["why"] = one.mismatches.iter().map(Mismatch::json).collect();
-            row
-        });
-        json!({
-            "starts": starts.collect::<Vec<_>>(),
-            "takenBy": receivers.collect::<Vec<_>>(),
-            "notTakenBy": non_receivers.collect::<Vec<_>>(),
-            "kept": self.kept,
-            "instancesSeen": self.seen,
-            "complete": self.complete,
-            "unknownType": self.unknown_type,
-        })
+impl From<Miss> for NonReceiver {
+    fn from(miss: Miss) -> NonReceiver {
+        NonReceiver {
+            consumed: consumed(&miss.definition, &miss.event),
+            instance: miss.instance.map(|id| id.to_string()),
+            others: miss.others,
+            why: miss.mismatches.into_iter().map(Why::from).collect(),
+        }
+    }
+}
+
+impl From<Mismatch> for Why {
+    fn from(mismatch: Mismatch) -> Why {
+        Why {
+            text: mismatch.text(),
+            attribute: match mismatch {
+                Mismatch::Attribute {
+                    name, wanted, got, ..
+                } => Some(Differing {
+                    attribute: name,
+                    expected: wanted,
+                    found: got,
+                }),
+                _ => None,
+            },
+        }
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Value, json};
+use swirl_api::events::{Outcome, Reach, Started};
 use swirl_model::event::{EventMatch, source_fits};
-use swirl_model::ids::{DefinitionId, InstanceId};
+use swirl_model::ids::DefinitionId;
 use swirl_model::{CloudEvent, Data};
 use swirl_ports::matching::{addressee, attributes_to_keep, roles};
 use swirl_ports::{Consumed, Trigger};
@@ -17,140 +17,82 @@ const REASONS_MAX: usize = 10;
 /// Types with at least this much in common, from 0 to 1, are probably meant to be the same.
 const LIKE_MIN: f64 = 0.8;
 
-/// What became of an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Outcome {
-    /// An instance waited for it, or was started by it.
-    Received,
-    /// It starts an instance together with others, which have not arrived yet.
-    Collected,
-    /// It is kept for instances that wait for it later.
-    Kept,
-    /// It was processed before.
-    Duplicate,
-    /// No instance waits for it, and none will.
-    NotReceived,
-    /// It is not a CloudEvent, or it could not be processed.
-    Refused,
-}
-
-impl Outcome {
-    pub const ALL: [Outcome; 6] = [
-        Outcome::Received,
-        Outcome::Collected,
-        Outcome::Kept,
-        Outcome::Duplicate,
-        Outcome::NotReceived,
-        Outcome::Refused,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Received => "received",
-            Outcome::Collected => "collected",
-            Outcome::Kept => "kept",
-            Outcome::Duplicate => "duplicate",
-            Outcome::NotReceived => "not-received",
-            Outcome::Refused => "refused",
-        }
+/// An event without effects.
+pub(crate) fn none(source: String, id: String) -> Reach {
+    Reach {
+        source,
+        id,
+        outcome: Outcome::NotReceived,
+        duplicate: false,
+        instances: Vec::new(),
+        started: Vec::new(),
+        collected_by: Vec::new(),
+        kept: false,
+        reasons: Vec::new(),
     }
 }
 
-/// The outcome of an event.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach {
-    /// It was processed before, so nothing was done.
-    pub duplicate: bool,
-    /// Instances that waited for it.
-    pub instances: Vec<InstanceId>,
-    /// Instances that it started, with their workflows.
-    pub started: Vec<(InstanceId, String)>,
-    /// Workflows that it starts together with other events, which have not arrived yet.
-    pub collected_by: Vec<String>,
-    /// The event is kept for instances that wait for it later.
-    pub kept: bool,
-    /// The reasons why no instance received it.
-    pub reasons: Vec<String>,
-}
-
-impl Reach {
-    /// Describes the part of an event's outcome that doesn't depend on how it was delivered. With `reasons` all
-    /// definitions are searched.
-    pub(crate) fn explain(&mut self, event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) {
-        self.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
-        if addressee(event).is_none() {
-            let waits = triggers
-                .iter()
-                .filter(|trigger| !trigger.exclusive && !roles(trigger, event).is_empty());
-            let names = waits.map(|trigger| trigger.definition.workflow.to_string());
-            let started = |name: &String| self.started.iter().any(|(_, found)| found == name);
-            self.collected_by = names.filter(|name| !started(name)).collect();
-        }
-        let is_taken =
-            !self.instances.is_empty() || !self.started.is_empty() || !self.collected_by.is_empty();
-        if !is_taken && !self.duplicate {
-            self.reasons.extend(reasons(event, catalog, triggers));
-        }
-    }
-
-    pub fn outcome(&self) -> Outcome {
-        match self {
-            _ if self.duplicate => Outcome::Duplicate,
-            _ if !self.instances.is_empty() || !self.started.is_empty() => Outcome::Received,
-            _ if !self.collected_by.is_empty() => Outcome::Collected,
-            _ if self.kept => Outcome::Kept,
-            _ => Outcome::NotReceived,
-        }
-    }
-
-    /// The form in which the API returns it.
-    pub fn json(&self, event: &CloudEvent) -> Value {
-        let ids: Vec<&str> = self.instances.iter().map(InstanceId::as_str).collect();
-        let started = self
-            .started
+/// Describes the part of an event's outcome that doesn't depend on how it was delivered. With `reasons` all definitions
+/// are searched.
+pub(crate) fn explain(
+    reach: &mut Reach,
+    event: &CloudEvent,
+    catalog: &Catalog,
+    triggers: &[Trigger],
+) {
+    reach.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
+    if addressee(event).is_none() {
+        let waits = triggers
             .iter()
-            .map(|(id, workflow)| json!({"id": id.as_str(), "workflow": workflow}));
-        json!({
-            "source": event.source,
-            "id": event.id,
-            "outcome": self.outcome().as_str(),
-            "duplicate": self.duplicate,
-            "instances": ids,
-            "started": started.collect::<Vec<_>>(),
-            "collectedBy": self.collected_by,
-            "kept": self.kept,
-            "reasons": self.reasons,
-        })
+            .filter(|trigger| !trigger.exclusive && !roles(trigger, event).is_empty());
+        let names = waits.map(|trigger| trigger.definition.workflow.to_string());
+        let started = |name: &String| reach.started.iter().any(|one| one.workflow == *name);
+        reach.collected_by = names.filter(|name| !started(name)).collect();
     }
+    let is_taken =
+        !reach.instances.is_empty() || !reach.started.is_empty() || !reach.collected_by.is_empty();
+    if !is_taken && !reach.duplicate {
+        reach.reasons.extend(reasons(event, catalog, triggers));
+    }
+}
 
-    /// The outcome on one line.
-    pub fn text(&self) -> String {
-        if self.duplicate {
-            return "it was received before, so nothing was done".to_owned();
-        }
-        let mut parts = Vec::new();
-        for (id, workflow) in &self.started {
-            parts.push(format!("started {workflow} {id}"));
-        }
-        for id in &self.instances {
-            parts.push(format!("reached {id}"));
-        }
-        for workflow in &self.collected_by {
-            parts.push(format!("waits for others to start {workflow}"));
-        }
-        if parts.is_empty() {
-            parts.push("no instance took it".to_owned());
-        }
-        if self.kept {
-            parts.push("it is kept for instances that wait for it later".to_owned());
-        }
-        let mut text = parts.join("; ");
-        if !self.reasons.is_empty() {
-            text.push_str(": ");
-            text.push_str(&self.reasons.join("; "));
-        }
-        text
+pub(crate) fn outcome(reach: &Reach) -> Outcome {
+    match reach {
+        _ if reach.duplicate => Outcome::Duplicate,
+        _ if !reach.instances.is_empty() || !reach.started.is_empty() => Outcome::Received,
+        _ if !reach.collected_by.is_empty() => Outcome::Collected,
+        _ if reach.kept => Outcome::Kept,
+        _ => Outcome::NotReceived,
     }
+}
+
+/// The outcome on one line.
+pub fn text(reach: &Reach) -> String {
+    if reach.duplicate {
+        return "it was received before, so nothing was done".to_owned();
+    }
+    let mut parts = Vec::new();
+    for Started { id, workflow } in &reach.started {
+        parts.push(format!("started {workflow} {id}"));
+    }
+    for id in &reach.instances {
+        parts.push(format!("reached {id}"));
+    }
+    for workflow in &reach.collected_by {
+        parts.push(format!("waits for others to start {workflow}"));
+    }
+    if parts.is_empty() {
+        parts.push("no instance took it".to_owned());
+    }
+    if reach.kept {
+        parts.push("it is kept for instances that wait for it later".to_owned());
+    }
+    let mut text = parts.join("; ");
+    if !reach.reasons.is_empty() {
+        text.push_str(": ");
+        text.push_str(&reach.reasons.join("; "));
+    }
+    text
 }
 
 fn reasons(event: &CloudEvent, catalog: &Catalog, triggers: &[Trigger]) -> Vec<String> {

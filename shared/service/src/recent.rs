@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde_json::{Value, json};
+use swirl_api::events::{Outcome, Reach, RecentEvent, Via};
 use swirl_model::CloudEvent;
 use swirl_model::time::Timestamp;
 
-use crate::{Outcome, Reach};
+use crate::reach;
 
 /// The number of events that are kept, and of those that are kept for other processes.
 const KNOWN_MAX: usize = 500;
@@ -24,37 +24,6 @@ const OTHER_TYPES: &str = "(other)";
 /// Counts what could not be read, so that its type isn't known.
 const UNKNOWN_TYPE: &str = "(unknown)";
 
-/// The way on which an event came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Via {
-    Http,
-    Nats,
-    /// An instance produced it.
-    Workflow,
-}
-
-impl Via {
-    fn as_str(self) -> &'static str {
-        match self {
-            Via::Http => "http",
-            Via::Nats => "nats",
-            Via::Workflow => "workflow",
-        }
-    }
-}
-
-/// An event and its outcome.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    pub at: Timestamp,
-    pub via: Via,
-    pub source: String,
-    pub id: String,
-    pub kind: String,
-    pub outcome: Outcome,
-    pub reach: Reach,
-}
-
 #[derive(Debug, Default)]
 pub struct Recent {
     events: Mutex<Events>,
@@ -65,17 +34,16 @@ pub struct Recent {
 /// The newest is last.
 #[derive(Debug, Default)]
 struct Events {
-    known: VecDeque<Seen>,
+    known: VecDeque<RecentEvent>,
     /// Those that other processes don't know yet.
-    unshared: VecDeque<Seen>,
+    unshared: VecDeque<RecentEvent>,
     /// Events from outside.
     counts: BTreeMap<String, BTreeMap<Outcome, u64>>,
 }
 
 impl Recent {
     pub(crate) fn note(&self, event: &CloudEvent, via: Via, reach: &Reach, at: Timestamp) {
-        let outcome = reach.outcome();
-        if outcome == Outcome::NotReceived
+        if reach.outcome == Outcome::NotReceived
             && via != Via::Workflow
             && self.logs_unreceived.load(Ordering::Relaxed)
         {
@@ -87,14 +55,14 @@ impl Recent {
                 "no instance received an event"
             );
         }
-        self.add(Seen {
-            at,
+        self.add(RecentEvent {
+            at: at.into(),
             via,
-            source: short(&event.source),
-            id: short(&event.id),
             kind: short(&event.kind),
-            outcome,
             reach: Reach {
+                source: short(&event.source),
+                id: short(&event.id),
+                outcome: reach.outcome.clone(),
                 duplicate: reach.duplicate,
                 kept: reach.kept,
                 instances: first(&reach.instances),
@@ -109,26 +77,24 @@ impl Recent {
     pub fn refused(&self, event: Option<&CloudEvent>, via: Via, reason: &str, at: Timestamp) {
         let text =
             |of: fn(&CloudEvent) -> &String| event.map(|it| short(of(it))).unwrap_or_default();
-        self.add(Seen {
-            at,
+        self.add(RecentEvent {
+            at: at.into(),
             via,
-            source: text(|event| &event.source),
-            id: text(|event| &event.id),
             kind: text(|event| &event.kind),
-            outcome: Outcome::Refused,
             reach: Reach {
+                outcome: Outcome::Refused,
                 reasons: vec![short(reason)],
-                ..Reach::default()
+                ..reach::none(text(|event| &event.source), text(|event| &event.id))
             },
         });
     }
 
-    fn add(&self, seen: Seen) {
+    fn add(&self, event: RecentEvent) {
         let mut events = self.events();
-        if seen.via != Via::Workflow {
-            let kind = match seen.kind.is_empty() {
+        if event.via != Via::Workflow {
+            let kind = match event.kind.is_empty() {
                 true => UNKNOWN_TYPE,
-                false => &seen.kind,
+                false => &event.kind,
             };
             let is_known = events.counts.contains_key(kind) || kind == UNKNOWN_TYPE;
             let kind = match is_known || events.counts.len() < TYPES_MAX {
@@ -139,11 +105,11 @@ impl Recent {
                 .counts
                 .entry(kind)
                 .or_default()
-                .entry(seen.outcome)
+                .entry(event.reach.outcome.clone())
                 .or_default() += 1;
         }
-        push(&mut events.known, &seen);
-        push(&mut events.unshared, &seen);
+        push(&mut events.known, &event);
+        push(&mut events.unshared, &event);
     }
 
     /// Sets whether events from outside that no instance receives are logged.
@@ -152,7 +118,7 @@ impl Recent {
     }
 
     /// Returns the newest events first.
-    pub fn last(&self, limit: usize) -> Vec<Seen> {
+    pub fn last(&self, limit: usize) -> Vec<RecentEvent> {
         self.events()
             .known
             .iter()
@@ -163,18 +129,18 @@ impl Recent {
     }
 
     /// Takes the events that other processes don't know yet, oldest first.
-    pub fn take_unshared(&self) -> Vec<Seen> {
+    pub fn take_unshared(&self) -> Vec<RecentEvent> {
         std::mem::take(&mut self.events().unshared).into()
     }
 
     /// Takes back events that other processes could not be told about, oldest first.
-    pub fn put_back(&self, events: Vec<Seen>) {
+    pub fn put_back(&self, events: Vec<RecentEvent>) {
         let mut own = self.events();
-        for seen in events.into_iter().rev() {
+        for event in events.into_iter().rev() {
             if own.unshared.len() == KNOWN_MAX {
                 break;
             }
-            own.unshared.push_front(seen);
+            own.unshared.push_front(event);
         }
     }
 
@@ -183,7 +149,7 @@ impl Recent {
         let events = self.events();
         let all = events.counts.iter().flat_map(|(kind, by)| {
             by.iter()
-                .map(|(outcome, count)| (kind.clone(), *outcome, *count))
+                .map(|(outcome, count)| (kind.clone(), outcome.clone(), *count))
         });
         all.collect()
     }
@@ -193,43 +159,11 @@ impl Recent {
     }
 }
 
-fn push(all: &mut VecDeque<Seen>, seen: &Seen) {
+fn push(all: &mut VecDeque<RecentEvent>, event: &RecentEvent) {
     if all.len() == KNOWN_MAX {
         all.pop_front();
     }
-    all.push_back(seen.clone());
-}
-
-impl Seen {
-    /// The form in which the API returns it.
-    pub fn json(&self) -> Value {
-        let Reach {
-            duplicate,
-            instances,
-            started,
-            collected_by,
-            kept,
-            reasons,
-        } = &self.reach;
-        let ids: Vec<&str> = instances.iter().map(|id| id.as_str()).collect();
-        let started = started
-            .iter()
-            .map(|(id, workflow)| json!({"id": id.as_str(), "workflow": workflow}));
-        json!({
-            "at": format!("{:.3}", self.at),
-            "via": self.via.as_str(),
-            "source": self.source,
-            "id": self.id,
-            "type": self.kind,
-            "outcome": self.outcome.as_str(),
-            "duplicate": duplicate,
-            "instances": ids,
-            "started": started.collect::<Vec<_>>(),
-            "collectedBy": collected_by,
-            "kept": kept,
-            "reasons": reasons,
-        })
-    }
+    all.push_back(event.clone());
 }
 
 fn first<T: Clone>(all: &[T]) -> Vec<T> {
@@ -251,12 +185,15 @@ fn cut(text: &str, bytes_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn noted(recent: &Recent, id: usize, kind: &str, via: Via) {
         let text = json!({"specversion": "1.0", "id": format!("{id}"), "source": "é".repeat(500), "type": kind});
         let event: CloudEvent = serde_json::from_value(text).unwrap();
-        recent.note(&event, via, &Reach::default(), Timestamp(0));
+        let reach = reach::none(event.source.clone(), event.id.clone());
+        recent.note(&event, via, &reach, Timestamp(0));
     }
 
     #[test]
@@ -267,16 +204,16 @@ mod tests {
         }
         let last = recent.last(usize::MAX);
         assert_eq!(last.len(), KNOWN_MAX);
-        assert_eq!(last[0].id, (KNOWN_MAX + 4).to_string());
-        assert_eq!(last[0].source.len(), TEXT_BYTES_MAX);
-        assert_eq!(last[0].outcome, Outcome::NotReceived);
+        assert_eq!(last[0].reach.id, (KNOWN_MAX + 4).to_string());
+        assert_eq!(last[0].reach.source.len(), TEXT_BYTES_MAX);
+        assert_eq!(last[0].reach.outcome, Outcome::NotReceived);
         let unshared = recent.take_unshared();
         assert_eq!(unshared.len(), KNOWN_MAX);
         noted(&recent, 1_000, "t", Via::Nats);
         recent.put_back(unshared);
         let unshared = recent.take_unshared();
         assert_eq!(
-            (unshared.len(), &*unshared[KNOWN_MAX - 1].id),
+            (unshared.len(), &*unshared[KNOWN_MAX - 1].reach.id),
             (KNOWN_MAX, "1000")
         );
         assert!(recent.take_unshared().is_empty());

@@ -180,7 +180,7 @@ impl Metrics {
     /// As [`Metrics::watch`], for the events from outside by type and outcome. Their types must be bounded in number.
     pub fn watch_events<R>(&self, read: R)
     where
-        R: Fn() -> Vec<(String, &'static str, u64)> + Send + Sync + 'static,
+        R: Fn() -> Vec<(String, String, u64)> + Send + Sync + 'static,
     {
         let counter = self.meter.u64_observable_counter("swirl.events");
         let counter =

@@ -112,7 +112,7 @@ async fn instances(dev: &Dev, browser: &Browser<'_>) {
             "class=\"chart\"",
             "card here",
             "class=\"timeline\"",
-            "state Wait",
+            "entered Wait",
             "Suspend…",
         ],
     );

@@ -1,7 +1,8 @@
 //! The last events that any coordinator received, newest first, as JSON. Only people use this.
 
 use redis::Cmd;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use swirl_ports::Result;
 
 use crate::Redis;
@@ -16,7 +17,7 @@ impl Redis {
     ///
     /// # Errors
     /// Redis doesn't answer, or has no memory left.
-    pub async fn note_events(&self, events: &[Value]) -> Result<()> {
+    pub async fn note_events(&self, events: &[impl Serialize]) -> Result<()> {
         if events.is_empty() {
             return Ok(());
         }
@@ -24,7 +25,8 @@ impl Redis {
         let mut push = Cmd::new();
         push.arg("LPUSH").arg(&key);
         for event in events {
-            push.arg(event.to_string());
+            let text = serde_json::to_string(event);
+            push.arg(text.map_err(|error| damaged("a recent event", error))?);
         }
         let _: i64 = self.query(push).await?;
         let mut trim = Cmd::new();
@@ -40,7 +42,7 @@ impl Redis {
     ///
     /// # Errors
     /// Redis doesn't answer, or an event cannot be read.
-    pub async fn noted_events(&self, limit: usize) -> Result<Vec<Value>> {
+    pub async fn noted_events<T: DeserializeOwned>(&self, limit: usize) -> Result<Vec<T>> {
         let mut read = Cmd::new();
         read.arg("LRANGE").arg(self.recent_key());
         read.arg(0).arg(limit.saturating_sub(1));

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use swirl_api::Status;
 use swirl_model::Data;
 use swirl_model::event::Event;
 use swirl_model::time::Timestamp;
@@ -131,7 +132,10 @@ impl Parts<'_> {
 
     /// Set only if something would continue after the recording.
     fn until(&self, zero: Timestamp) -> Option<String> {
-        let goes_on = self.instances.iter().any(|one| one.status == "running");
+        let goes_on = self
+            .instances
+            .iter()
+            .any(|one| one.status == Status::Running);
         if !goes_on && !self.sources.scheduled {
             return None;
         }

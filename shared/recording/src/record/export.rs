@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use swirl_api::history::History;
+use swirl_api::{Instance, Status};
 use swirl_engine::{child_id, continuation_id};
 use swirl_model::Data;
 use swirl_model::event::HistoryEntry;
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
 use swirl_model::redact::CUT;
-use swirl_model::time::Timestamp;
 use swirl_model::trace::Trace;
 
 /// The only format version of an export so far.
@@ -47,10 +48,9 @@ pub struct Export {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Exported {
-    /// From `GET /instances/{id}`.
-    pub instance: Value,
-    /// From `GET /instances/{id}/history`.
-    pub history: Value,
+    pub instance: Instance,
+    /// The whole history.
+    pub history: History,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -64,54 +64,14 @@ pub struct ExportedDefinition {
     pub resources: BTreeMap<String, String>,
 }
 
-/// The parts of `GET /instances/{id}` that are used.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct View {
-    id: String,
-    workflow: String,
-    version: String,
-    status: String,
-    #[serde(default)]
-    suspended: bool,
-    started_at: String,
-    parent: Option<String>,
-    continued_from: Option<String>,
-    scheduled_at: Option<String>,
-    input: Value,
-    #[serde(default, deserialize_with = "present")]
-    output: Option<Value>,
-    error: Option<Failed>,
-    /// Those that have not ended.
-    scopes: Option<Vec<serde::de::IgnoredAny>>,
-}
-
-/// A null output counts as present.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    Value::deserialize(deserializer).map(Some)
-}
-
-/// The error of an instance, as far as scenarios describe errors.
-#[derive(Debug, Clone, Deserialize)]
-pub struct Failed {
-    pub name: String,
-    #[serde(default)]
-    pub code: Option<String>,
-    #[serde(default)]
-    pub status: Option<u16>,
-    #[serde(default)]
-    pub message: String,
-}
-
 /// A parsed instance.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     pub header: Header,
-    /// The status as the API writes it.
-    pub status: String,
+    pub status: Status,
     pub suspended: bool,
     pub output: Option<Data>,
-    pub error: Option<Failed>,
+    pub error: Option<swirl_api::instance::Error>,
     pub history: Vec<HistoryEntry>,
     /// The number of older entries that are no longer kept.
     pub gone: u64,
@@ -165,18 +125,9 @@ impl Export {
     /// Where values of secrets are missing, because the server has cut them out: JSON pointers into the export.
     pub fn cut(&self) -> Vec<String> {
         let mut found = Vec::new();
-        for (index, one) in self.instances.iter().enumerate() {
-            cut_in(
-                &one.instance,
-                &format!("/instances/{index}/instance"),
-                &mut found,
-            );
-            cut_in(
-                &one.history,
-                &format!("/instances/{index}/history"),
-                &mut found,
-            );
-        }
+        // The types have nothing that JSON cannot hold.
+        let instances = serde_json::to_value(&self.instances).unwrap_or_default();
+        cut_in(&instances, "/instances", &mut found);
         found
     }
 
@@ -212,34 +163,17 @@ impl Default for Export {
 
 impl Exported {
     /// # Errors
-    /// It is not a valid answer of the API.
+    /// Its history has entries that only another version knows.
     pub fn read(&self) -> Result<Recorded, ExportError> {
-        let id = self.instance["id"].as_str().unwrap_or("?");
-        let unreadable = |what: &str, why: String| ExportError::Unreadable {
-            what: format!("{what} of instance {id}"),
-            why,
-        };
-        let view: View = serde_json::from_value(self.instance.clone())
-            .map_err(|error| unreadable("state", error.to_string()))?;
-        let entries = self.history["entries"].as_array();
-        let entries = entries.ok_or_else(|| unreadable("history", "no entries".to_owned()))?;
-        let history = entries
-            .iter()
-            .enumerate()
-            .map(|(index, value)| {
-                entry(value)
-                    .map_err(|why| unreadable(&format!("entry {index} in the history"), why))
+        let view = self.instance.clone();
+        let entries = self.history.entries.iter().enumerate();
+        let history = entries.map(|(index, entry)| {
+            entry.stored().ok_or_else(|| ExportError::Unreadable {
+                what: format!("entry {index} in the history of instance {}", view.id),
+                why: format!("this version knows no '{}'", entry.event.kind()),
             })
-            .collect::<Result<Vec<HistoryEntry>, ExportError>>()?;
-        let started_at = Timestamp::parse(&view.started_at)
-            .map_err(|error| unreadable("start", error.to_string()))?;
-        let scheduled_at = view
-            .scheduled_at
-            .as_deref()
-            .map(Timestamp::parse)
-            .transpose();
-        let scheduled_at = scheduled_at
-            .map_err(|error| unreadable("instant of the schedule", error.to_string()))?;
+        });
+        let history = history.collect::<Result<_, _>>()?;
         let parent = view.parent.map(|id| ParentLink {
             scope: ScopeRef::root(InstanceId::new(id)),
             call: 0,
@@ -253,10 +187,10 @@ impl Exported {
             },
             version: view.version,
             input: data(&view.input),
-            started_at,
+            started_at: view.started_at.0,
             parent,
             continued_from: view.continued_from.map(InstanceId::new),
-            scheduled_at,
+            scheduled_at: view.scheduled_at.map(|at| at.0),
             key: None,
             instance_key: None,
             timeout: None,
@@ -267,14 +201,13 @@ impl Exported {
         };
         Ok(Recorded {
             header,
-            is_calling: view.status == "completed"
-                && view.scopes.is_some_and(|scopes| !scopes.is_empty()),
+            is_calling: view.status == Status::Completed && !view.scopes.is_empty(),
             status: view.status,
             suspended: view.suspended,
             output: view.output.as_ref().map(data),
             error: view.error,
             history,
-            gone: self.history["before"].as_u64().unwrap_or(0),
+            gone: self.history.before,
         })
     }
 }
@@ -295,20 +228,6 @@ pub(super) fn data(value: &Value) -> Data {
     Data::parse(value.to_string().as_bytes()).unwrap_or_default()
 }
 
-/// An entry whose instants are in the form of the API.
-fn entry(value: &Value) -> Result<HistoryEntry, String> {
-    let mut value = value.clone();
-    for pointer in ["/at", "/timer/due"] {
-        if let Some(at) = value.pointer_mut(pointer)
-            && let Some(text) = at.as_str()
-        {
-            let parsed = Timestamp::parse(text).map_err(|error| error.to_string())?;
-            *at = Value::from(parsed.0);
-        }
-    }
-    serde_json::from_value(value).map_err(|error| error.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -316,16 +235,17 @@ mod tests {
 
     #[test]
     fn an_export_can_be_written_and_read() {
-        let exported = Exported {
-            instance: json!({"id": "i", "workflow": "w", "version": "1", "status": "completed",
+        let exported = json!({
+            "instance": {"id": "i", "workflow": "w", "version": "1", "status": "completed",
                 "suspended": false, "startedAt": "2024-01-01T00:00:00.250Z", "input": {}, "output": null,
-                "parent": null, "continuedFrom": null, "scopes": []}),
-            history: json!({"before": 0, "entries": [
+                "parent": null, "continuedFrom": null, "scopes": []},
+            "history": {"id": "i", "workflow": "w", "version": "1", "status": "completed", "before": 0, "entries": [
                 {"at": "2024-01-01T00:00:00.250Z", "scope": "r", "event": "instance_started"},
                 {"at": "2024-01-01T00:00:01.000Z", "scope": "r", "event": "timed_out",
                     "timer": {"seq": 1, "kind": "sleep", "due": "2024-01-01T00:00:01.000Z"}},
-            ]}),
-        };
+            ]},
+        });
+        let exported = serde_json::from_value(exported).unwrap();
         let export = Export {
             instances: vec![exported],
             ..Export::new()

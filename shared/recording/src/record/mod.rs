@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Mutex;
 
+use swirl_api::Status;
 use swirl_documents::source::{self, Limits};
 use swirl_migrate as migrate;
 use swirl_model::Data;
@@ -179,7 +180,7 @@ pub fn started_by(export: &Export, index: usize) -> Result<Vec<InstanceId>, Reco
         .iter()
         .map(|(scope, call)| one.subflow(scope, *call))
         .collect();
-    if one.status != "running" {
+    if one.status != Status::Running {
         ids.push(one.continuation());
     }
     Ok(ids)

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use swirl_api::instance::Place;
 
 use super::*;
 
@@ -54,13 +55,12 @@ fn exported(result: &Value) -> Export {
         json!({"at": at(1270), "scope": "r", "event": "ended", "status": "completed", "error": null}),
     ];
     let paid = json!({"id": "abc", "sum": 7, "paid": "for ${1}"});
-    let instance = json!({"id": "4f2d", "workflow": "pay", "version": "1.0.0", "status": "completed",
-        "suspended": false, "startedAt": at(0), "input": {"sum": 7}, "output": paid});
+    let of = json!({"id": "4f2d", "workflow": "pay", "version": "1.0.0", "status": "completed"});
+    let instance =
+        json!({"suspended": false, "startedAt": at(0), "input": {"sum": 7}, "output": paid});
+    let one = json!({"instance": with(of.clone(), instance), "history": with(of, json!({"entries": entries}))});
     Export {
-        instances: vec![Exported {
-            instance,
-            history: json!({"before": 0, "entries": entries}),
-        }],
+        instances: vec![serde_json::from_value(one).unwrap()],
         definitions: vec![ExportedDefinition {
             id: "pay".to_owned(),
             version: "1.0.0".to_owned(),
@@ -78,7 +78,7 @@ fn made(export: &Export) -> Result<Made, RecordError> {
 #[test]
 fn detached_calls_must_have_ended() {
     let mut export = exported(&json!({"id": "abc"}));
-    export.instances[0].instance["scopes"] = json!([{"scope": "r/1"}]);
+    export.instances[0].instance.scopes = vec![Place::default()];
     let error = made(&export).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -141,15 +141,13 @@ fn missing_facts_are_reported() {
     let cut = exported(&json!({"cut": "{\"id\"", "bytes": 70_000}));
     assert!(why(&cut).contains("raise 'history.data_bytes'"));
     let mut late = exported(&json!({}));
-    late.instances[0].history["before"] = json!(7);
+    late.instances[0].history.before = 7;
     assert!(why(&late).contains("the first 7 entries"));
     let mut skipped = exported(&json!({}));
-    let entries = skipped.instances[0].history["entries"]
-        .as_array_mut()
-        .unwrap();
-    entries.push(
-        json!({"at": "2024-01-01T00:00:09Z", "scope": "r", "event": "operated", "action": "skip"}),
-    );
+    let skip =
+        json!({"at": "2024-01-01T00:00:09Z", "scope": "r", "event": "operated", "action": "skip"});
+    let entries = &mut skipped.instances[0].history.entries;
+    entries.push(serde_json::from_value(skip).unwrap());
     assert!(why(&skipped).contains("asked for 'skip'"));
     let mut without = exported(&json!({}));
     without.definitions.clear();
@@ -159,7 +157,7 @@ fn missing_facts_are_reported() {
 #[test]
 fn a_different_run_is_reported() {
     let mut export = exported(&json!({"id": "abc", "paid": "for ${1}"}));
-    export.instances[0].instance["output"] = json!({"sum": 8});
+    export.instances[0].instance.output = Some(json!({"sum": 8}));
     let made = made(&export).unwrap();
     assert_eq!(made.differences[0].what, "output");
 }

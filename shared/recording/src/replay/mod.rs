@@ -231,7 +231,7 @@ fn end_of(pair: &Pair<'_>, found: &mut Vec<Difference>) {
     let (before, mut after) = (pair.recorded, pair.new.clone());
     let status = swirl_scenario::expect::STATUSES
         .into_iter()
-        .find(|word| *word == before.status);
+        .find(|word| *word == before.status.as_str());
     let error = before.error.as_ref().map(|error| WantedError {
         name: Some(error.name.clone()),
         code: error.code.clone(),

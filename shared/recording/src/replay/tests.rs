@@ -3,7 +3,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::json;
-use swirl_api::history::HistoryEntry;
+use swirl_api::Instance;
+use swirl_api::history::{History, HistoryEntry};
 use swirl_scenario::ObservedInstance;
 
 use super::*;
@@ -89,13 +90,24 @@ fn export_of(text: &str, definitions: &[(&str, &str)]) -> Export {
     )
     .unwrap();
     assert_eq!(scenario.expect.check(&observed), []);
-    let instance = |one: &ObservedInstance| Exported {
-        instance: json!({"id": one.id, "workflow": one.workflow, "version": one.version, "status": one.status,
+    let instance = |one: &ObservedInstance| {
+        let instance = json!({"id": one.id, "workflow": one.workflow, "version": one.version, "status": one.status,
             "startedAt": format!("{:.3}", one.started_at), "input": match one.subflow {
                 true => json!({"sum": 7, "paid": {"sum": 7}}),
                 false => json!({"sum": 7}),
-            }, "output": one.output, "parent": one.subflow.then_some("0123")}),
-        history: json!({"entries": one.history.iter().map(HistoryEntry::from).collect::<Vec<_>>()}),
+            }, "output": one.output, "parent": one.subflow.then_some("0123")});
+        let instance: Instance = serde_json::from_value(instance).unwrap();
+        let history = History {
+            id: instance.id.clone(),
+            workflow: instance.workflow.clone(),
+            version: instance.version.clone(),
+            status: instance.status.clone(),
+            before: 0,
+            total: one.history.len() as u64,
+            more: false,
+            entries: one.history.iter().map(HistoryEntry::from).collect(),
+        };
+        Exported { instance, history }
     };
     let definitions = definitions.iter();
     let definitions = definitions.map(|(id, document)| ExportedDefinition {
@@ -180,10 +192,10 @@ fn another_condition() {
     insta::assert_snapshot!(departure_of(&PAY.replace("> 5", "> 50")), @r#"
     in state 'Decide' (w.sw.yaml:19):
                     0.861s  left Pay
-                    0.861s  state Decide
+                    0.861s  entered Decide
                     0.861s  left Decide
-      expected      0.861s  state Wait
-      got           0.861s  state Both
+      expected      0.861s  entered Wait
+      got           0.861s  entered Both
     "#);
 }
 
@@ -208,10 +220,10 @@ do:
     insta::assert_snapshot!(shown_departure(&changed), @r#"
     in task 'decide' (w.sw.yaml:4):
                     0.000s  started
-                    0.000s  state decide
+                    0.000s  entered decide
                     0.000s  left decide
-      expected      0.000s  state wait
-      got           0.000s  state both
+      expected      0.000s  entered wait
+      got           0.000s  entered both
     "#);
 }
 
@@ -220,7 +232,7 @@ fn other_arguments() {
     insta::assert_snapshot!(departure_of(&PAY.replace("${ .sum }", "${ .sum + 1 }")), @r#"
     in state 'Pay' (w.sw.yaml:11):
                     0.000s  started
-                    0.000s  state Pay
+                    0.000s  entered Pay
                     0.000s    action charge
       expected      0.020s    action charge failed: FunctionError (503): busy; again in 0.6 s
       got           0.020s    action charge failed: FunctionError (503): busy; again in 0.6 s
@@ -252,8 +264,8 @@ fn a_new_state() {
                     0.611s    action charge, attempt 2
                     0.861s    action charge completed, attempt 2
                     0.861s  left Pay
-      expected      0.861s  state Decide
-      got           0.861s  state Note
+      expected      0.861s  entered Decide
+      got           0.861s  entered Note
     output: differs
       /noted: not expected, got true
     "#);
@@ -265,9 +277,9 @@ fn a_changed_sub_workflow() {
         .replace("\n  - {name: Send, type: inject, data: {sent: true}, end: true}", "")), @r#"
     in 'ship', which it started, in state 'Pack' (w.sw.yaml:5):
                     0.000s  started
-                    0.000s  state Pack
+                    0.000s  entered Pack
                     0.000s  left Pack
-      expected      0.000s  state Send
+      expected      0.000s  entered Send
       got           0.000s  completed
     output: differs
       /sent: expected true, is missing
