@@ -26,12 +26,6 @@ impl Reason {
             reason: self.reason.clone(),
         }
     }
-
-    /// The reason as a part of a request's query.
-    pub fn query(&self) -> Vec<(&str, &str)> {
-        let given = self.reason.as_deref();
-        given.map(|reason| ("reason", reason)).into_iter().collect()
-    }
 }
 
 /// Limits for instances that a process keeps itself.

@@ -1,7 +1,5 @@
 //! Listings that are shown a page at a time.
 
-use serde_json::Value;
-
 /// A query for one page, with the filters that were given.
 pub fn query<'a>(
     limit: &'a str,
@@ -13,12 +11,7 @@ pub fn query<'a>(
     [("limit", limit)].into_iter().chain(given).collect()
 }
 
-/// How to continue after this page, if there may be more.
-pub fn more(page: &Value) -> Option<String> {
-    after(page["next"].as_str())
-}
-
-/// As [`more`], of the place of the next page.
+/// How to continue at the place of the next page, if there may be more.
 pub fn after(next: Option<&str>) -> Option<String> {
     let next = next?;
     Some(format!("there may be more: --after '{next}'"))

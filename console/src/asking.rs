@@ -17,9 +17,7 @@ use url::form_urlencoded::Serializer;
 /// The largest answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// The number of rows of a listing that are requested at a time, and the largest number of requests. Nobody reads more
-/// on one page.
-const PAGE: &str = "1000";
+/// The largest number of requests for the pages of a listing. Nobody reads more on one page.
 const PAGES_MAX: usize = 20;
 
 /// The characters that RFC 3986 allows in a segment of a path.
@@ -67,31 +65,6 @@ impl Asking {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    /// The rows of a listing, over its pages.
-    pub async fn rows(
-        &self,
-        path: &[&str],
-        query: &[(&str, &str)],
-        rows: &str,
-    ) -> Result<Vec<Value>, Refusal> {
-        let mut all = Vec::new();
-        let mut after: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let mut query = query.to_vec();
-            query.push(("limit", PAGE));
-            query.extend(after.as_deref().map(|after| ("after", after)));
-            let mut page = self.get(path, &query).await?;
-            if let Some(found) = page[rows].as_array_mut() {
-                all.append(found);
-            }
-            after = page["next"].as_str().map(str::to_owned);
-            if after.is_none() {
-                break;
-            }
-        }
-        Ok(all)
-    }
-
     /// An answer that isn't JSON.
     pub async fn text<Q, B>(&self, call: Call<Q, B, Text>) -> Result<String, Refusal>
     where
@@ -117,11 +90,6 @@ impl Asking {
         let bytes = self
             .checked(Method::POST, path, query, headers, body)
             .await?;
-        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
-    }
-
-    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
-        let bytes = self.checked(Method::DELETE, path, query, &[], "").await?;
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 

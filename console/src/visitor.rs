@@ -175,13 +175,7 @@ impl Form {
         found.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// The reason that was filled in, as a part of a request's query.
-    pub fn reason(&self) -> Vec<(&str, &str)> {
-        let given = self.given("reason");
-        given.map(|reason| ("reason", reason)).into_iter().collect()
-    }
-
-    /// As [`Form::reason`], for a request with types.
+    /// The reason that was filled in.
     pub fn reason_query(&self) -> Reason {
         Reason {
             reason: self.given("reason").map(str::to_owned),

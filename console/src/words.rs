@@ -1,8 +1,8 @@
 //! The API's answers in plain words.
 
-use serde_json::Value;
 use swirl_api::Status;
 use swirl_api::audit::Action;
+use swirl_api::batches::{Batch, BatchStatus};
 use swirl_api::instance::{AwaitedEvent, Place};
 
 /// A status as it is shown: a sign and a word in addition to the colour.
@@ -17,12 +17,7 @@ const fn pill(class: &'static str, sign: &'static str, word: &'static str) -> Pi
     Pill { class, sign, word }
 }
 
-/// The status of an instance or of a line of a listing.
-pub fn status(row: &Value) -> Pill {
-    let status = Status::from(row["status"].as_str().unwrap_or_default());
-    pill_of(&status, row["suspended"] == true, row["waiting"] == true)
-}
-
+/// The status of an instance.
 pub fn pill_of(status: &Status, suspended: bool, waiting: bool) -> Pill {
     match status {
         Status::Running if suspended => pill("suspended", "‖", "suspended"),
@@ -36,22 +31,23 @@ pub fn pill_of(status: &Status, suspended: bool, waiting: bool) -> Pill {
     }
 }
 
-/// The status of a batch.
-/// A batch that has ended is only good if that is known of its instances, which need not have succeeded.
-pub fn batch_status(row: &Value) -> Pill {
-    let afterwards = &row["afterwards"];
-    let is_zero = |value: &Value| value.as_u64().unwrap_or_default() == 0;
-    let is_refused = !is_zero(&row["refused"]) || !is_zero(&row["failed"]);
-    match row["status"].as_str().unwrap_or_default() {
-        "running" => pill("running", "▶", "running"),
-        "paused" => pill("suspended", "‖", "paused"),
-        "stopped" => pill("terminated", "■", "stopped"),
-        "completed" if is_refused || !is_zero(&afterwards["failedAgain"]) => {
+/// The status of a batch. One that has ended is only good if that is known of its instances, which need not have
+/// succeeded.
+pub fn batch_status(batch: &Batch) -> Pill {
+    let now = batch.afterwards.as_ref();
+    let has_failed = now.is_some_and(|now| now.failed_again > 0);
+    match batch.status {
+        BatchStatus::Running => pill("running", "▶", "running"),
+        BatchStatus::Paused => pill("suspended", "‖", "paused"),
+        BatchStatus::Stopped => pill("terminated", "■", "stopped"),
+        BatchStatus::Completed if batch.refused > 0 || batch.failed > 0 || has_failed => {
             pill("faulted", "✕", "not all succeeded")
         }
-        "completed" if afterwards["settled"] == true => pill("completed", "✓", "all succeeded"),
-        "completed" => pill("", "•", "processed"),
-        _ => pill("", "?", "unknown"),
+        BatchStatus::Completed if now.is_some_and(|now| now.settled) => {
+            pill("completed", "✓", "all succeeded")
+        }
+        BatchStatus::Completed => pill("", "•", "processed"),
+        BatchStatus::Other(_) => pill("", "?", "unknown"),
     }
 }
 
@@ -199,10 +195,10 @@ mod tests {
         let all = ["running", "completed", "faulted", "cancelled", "terminated"];
         let mut pills: Vec<Pill> = all
             .iter()
-            .map(|word| status(&json!({"status": word})))
+            .map(|word| pill_of(&Status::from(*word), false, false))
             .collect();
-        pills.push(status(&json!({"status": "running", "suspended": true})));
-        pills.push(status(&json!({"status": "running", "waiting": true})));
+        pills.push(pill_of(&Status::Running, true, false));
+        pills.push(pill_of(&Status::Running, false, true));
         for (index, one) in pills.iter().enumerate() {
             let others = pills.iter().skip(index + 1);
             for other in others {

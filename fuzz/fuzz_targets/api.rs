@@ -8,7 +8,8 @@ use std::sync::{Arc, LazyLock};
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
 use libfuzzer_sys::fuzz_target;
-use serde_json::{Value, json};
+use serde_json::Value;
+use swirl_api::Finding;
 use swirl_coordinator::access::Access;
 use swirl_coordinator::api::{Api, ReadDocument, Reader, Source, router};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
@@ -31,7 +32,7 @@ const DOCUMENT: &str = r#"{"id": "w", "version": "1.0.0", "specVersion": "0.8", 
 struct Documents;
 
 impl Reader for Documents {
-    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Finding>> {
         let mut options = Options::default();
         options.limits.bytes_max = 1 << 14;
         options.limits.nodes_max = 5_000;
@@ -43,7 +44,7 @@ impl Reader for Documents {
         let reading = read(source.document.as_bytes(), &resources, &options);
         let workflow = reading
             .workflow
-            .ok_or_else(|| vec![json!({"severity": "error", "message": "it cannot be read"})])?;
+            .ok_or_else(|| vec![Finding::error("unreadable", "it cannot be read")])?;
         Ok(Deployment {
             name: source.name.clone(),
             document: source.document.clone(),

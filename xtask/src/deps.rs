@@ -173,6 +173,7 @@ const ROWS: [Row; 34] = [
     row(
         "swirl-deployment",
         &[
+            "swirl-api",
             "swirl-documents",
             "swirl-engine",
             "swirl-functions",

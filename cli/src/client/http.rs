@@ -1,6 +1,5 @@
 //! The client of the HTTP API.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
@@ -8,7 +7,7 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use swirl_api::{Call, Page, Problem, Reply};
 use swirl_cluster::tls::{self, root_cause};
 use swirl_presentation::timeline::clean;
@@ -24,9 +23,6 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// Shorter than the time for which servers keep an idle connection. If a request were sent just as its connection is
 /// closed, it would be unknown whether it was carried out.
 const IDLE_MAX: Duration = Duration::from_secs(5);
-/// The number of rows of a listing that are requested at a time: the server's maximum.
-const PAGE: &str = "1000";
-
 /// hyper's wording for a connection that ends before the answer.
 const CLOSED: &str = "connection closed before";
 
@@ -157,52 +153,6 @@ impl Client {
         all.await.map(Answered)
     }
 
-    /// All pages of a listing as one answer, with the rows in the member `rows`.
-    ///
-    /// # Errors
-    /// As for [`Client::get`].
-    pub async fn get_pages(
-        &self,
-        path: &[&str],
-        query: &[(&str, &str)],
-        rows: &str,
-    ) -> anyhow::Result<Answer> {
-        let mut query = query.to_vec();
-        query.push(("limit", PAGE));
-        let mut whole = self.get(path, &query).await?;
-        while let Some(next) = whole.body["next"].as_str() {
-            let mut query = query.clone();
-            query.push(("after", next));
-            let mut page = self.get(path, &query).await?;
-            if page.refused() {
-                return Ok(page);
-            }
-            let mut all = whole.body[rows].take();
-            if let (Some(all), Some(new)) = (all.as_array_mut(), page.body[rows].as_array_mut()) {
-                all.append(new);
-            }
-            page.body[rows] = all;
-            whole = page;
-        }
-        Ok(whole)
-    }
-
-    /// Sends a `DELETE`.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
-    pub async fn delete(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.ask_repeatedly(&RepeatableRequest {
-            method: Method::DELETE,
-            path,
-            query,
-            headers: &[],
-            body: Vec::new(),
-            repeat: Repeat::Never,
-        })
-        .await
-    }
-
     /// Posts a body with its media type and further headers.
     ///
     /// # Errors
@@ -224,28 +174,6 @@ impl Client {
             repeat,
         })
         .await
-    }
-
-    /// Deploys a document with the files that it refers to.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
-    pub async fn deploy(
-        &self,
-        name: &str,
-        document: &str,
-        resources: &[(String, String)],
-        query: &[(&str, &str)],
-    ) -> anyhow::Result<Answer> {
-        let resources: BTreeMap<&str, &str> = resources
-            .iter()
-            .map(|(uri, content)| (uri.as_str(), content.as_str()))
-            .collect();
-        let whole = json!({"name": name, "document": document, "resources": resources});
-        let headers = [("content-type", "application/vnd.swirl.deployment+json")];
-        let body = whole.to_string().into_bytes();
-        self.post(&["definitions"], query, &headers, body, Repeat::Safe)
-            .await
     }
 
     fn url(&self, base: &Url, asked: &RepeatableRequest<'_>) -> anyhow::Result<Url> {
@@ -438,27 +366,6 @@ impl Answer {
         refusal(&Problem::deserialize(&self.body).unwrap_or_default())
     }
 
-    /// Writes a page of a listing like `show`. In JSON the page itself says how the listing continues; otherwise `more`
-    /// says so on stderr.
-    ///
-    /// # Errors
-    /// The output failed.
-    pub fn show_page(
-        &self,
-        terminal: &Terminal,
-        text: impl FnOnce(&Value) -> String,
-        more: impl FnOnce(&Value) -> Option<String>,
-    ) -> anyhow::Result<u8> {
-        let code = self.show(terminal, text)?;
-        if terminal.output != Output::Json
-            && !self.refused()
-            && let Some(more) = more(&self.body)
-        {
-            terminal.message(&more);
-        }
-        Ok(code)
-    }
-
     /// Writes the answer as JSON, or as text with `text`. The exit code of a refusal is 1.
     ///
     /// # Errors
@@ -477,9 +384,6 @@ impl Answer {
             return Ok(0);
         }
         terminal.message(&self.refusal());
-        if let Some(found) = self.body["diagnostics"].as_array() {
-            terminal.message(&findings("document", found));
-        }
         Ok(1)
     }
 }
@@ -552,6 +456,8 @@ pub fn refusal(problem: &Problem) -> String {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
+
+    use serde_json::json;
 
     use super::*;
 

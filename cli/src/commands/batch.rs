@@ -3,15 +3,20 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
-use serde_json::{Value, json};
-use swirl_presentation::timeline::{error, shown};
+use swirl_api::actions::Json;
+use swirl_api::batches::{
+    self, Batch, BatchAfterwards, BatchId, BatchOrder, BatchResults, BatchStatus, BatchTrial,
+    CREATE, Created, GET, GetQuery, LIST, PAUSE, RESULTS, RESUME, ResultsQuery, STOP,
+};
+use swirl_model::Data;
+use swirl_presentation::timeline::{clean, told};
 
 use super::list;
 use super::operate::changed;
 use super::start::drawn_key;
 use crate::arguments::{Reason, json_argument};
-use crate::client::{Answer, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
-use crate::listing;
+use crate::client::{Answered, Client, Patience, Server, TIMED_OUT, Timeout};
+use crate::listing::after;
 use crate::terminal::{Output, Terminal};
 use crate::text::table;
 
@@ -180,240 +185,209 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.task {
         Task::Create(create) => create.run(terminal),
         Task::List(list) => list.server.run(async |client| {
-            let answer = client.get_pages(&["batches"], &[], "batches");
-            answer.await?.show(terminal, listed)
+            let answer = client.ask_pages(LIST.ask()).await?;
+            answer.show(terminal, |found| listed(&found.batches))
         }),
         Task::Show(batch) => batch.server.run(async |client| {
-            let query = [("afterwards", "true")];
-            let answer = client.get(&["batches", &batch.id], &query).await?;
+            let query = GetQuery { afterwards: true };
+            let answer = client.ask(GET.at(&batch.at()).query(query)).await?;
             answer.show(terminal, described)
         }),
         Task::Results(results) => results.run(terminal),
-        Task::Pause(change) => change.run("pause", terminal),
-        Task::Resume(change) => change.run("resume", terminal),
-        Task::Stop(change) => change.run("stop", terminal),
+        Task::Pause(change) => change.run(&PAUSE, terminal),
+        Task::Resume(change) => change.run(&RESUME, terminal),
+        Task::Stop(change) => change.run(&STOP, terminal),
+    }
+}
+
+impl BatchArgs {
+    fn at(&self) -> BatchId {
+        BatchId {
+            id: self.id.clone(),
+        }
     }
 }
 
 impl Create {
-    fn body(&self) -> anyhow::Result<Value> {
+    fn order(&self) -> anyhow::Result<BatchOrder> {
         let operation = clap::ValueEnum::to_possible_value(&self.operation);
-        let word = operation.map(|value| value.get_name().to_owned());
-        let mut body = json!({"operation": word, "query": self.query, "dryRun": self.dry_run});
+        let operation = operation.context("the operation has no name")?;
         let result = match (&self.result, self.operation) {
-            (Some(text), Operation::Skip) => {
-                Some(Value::from(&json_argument(text).context("--result")?))
-            }
-            (None, Operation::Skip) => Some(Value::Null),
+            (Some(text), Operation::Skip) => Some(json_argument(text).context("--result")?),
+            (None, Operation::Skip) => Some(Data::NULL),
             (Some(_), _) => bail!("--result is for 'skip' only"),
             (None, _) => None,
         };
-        for (name, value) in [
-            ("result", result),
-            ("state", self.state.as_ref().map(|state| json!(state))),
-            ("patch", self.patch.as_ref().map(|patch| json!(patch))),
-            (
-                "version",
-                self.to_version.as_ref().map(|version| json!(version)),
-            ),
-            ("reason", self.reason.as_ref().map(|reason| json!(reason))),
-            ("rate", self.rate.map(|rate| json!(rate))),
-        ] {
-            if let Some(value) = value {
-                body[name] = value;
-            }
-        }
-        Ok(body)
+        Ok(BatchOrder {
+            operation: operation.get_name().into(),
+            query: self.query.clone(),
+            result: result.map(Json),
+            state: self.state.clone(),
+            patch: self.patch.clone(),
+            version: self.to_version.clone(),
+            reason: self.reason.clone(),
+            rate: self.rate,
+            dry_run: self.dry_run,
+        })
     }
 
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
-        let body = self.body()?;
+        let order = self.order()?;
         let key = match &self.key {
             Some(key) => key.clone(),
             None => drawn_key()?,
         };
         self.server.run(async |client| {
-            let headers = [
-                ("content-type", "application/json"),
-                ("idempotency-key", key.as_str()),
-            ];
-            let body = body.to_string().into_bytes();
-            let answer = client
-                .post(&["batches"], &[], &headers, body, Repeat::Safe)
-                .await?;
-            if self.wait && !answer.refused() {
-                return ended(&client, &answer, self.timeout.begin(), terminal).await;
+            let call = CREATE.ask().body(&order).key(&key);
+            match client.ask(call).await? {
+                Answered(Ok(Created::Batch(batch))) if self.wait => {
+                    ended(&client, *batch, self.timeout.begin(), terminal).await
+                }
+                answer => answer.show(terminal, |created| match created {
+                    Created::Trial(trial) => tried(trial),
+                    Created::Batch(batch) => format!("{}\n", clean(&batch.id)),
+                }),
             }
-            answer.show(terminal, |body| match body["dryRun"] == true {
-                true => tried(body),
-                false => format!("{}\n", shown(&body["id"])),
-            })
         })
     }
 }
 
 async fn ended(
     client: &Client,
-    created: &Answer,
+    mut batch: Batch,
     mut patience: Patience,
     terminal: &Terminal,
 ) -> anyhow::Result<u8> {
-    let id = shown(&created.body["id"]);
+    let id = clean(&batch.id);
     terminal.message(&format!("batch {id} is created"));
     let mut told = String::new();
-    let mut batch = created.body.clone();
+    let at = BatchId {
+        id: batch.id.clone(),
+    };
     loop {
         let begun = Instant::now();
         // Each instance is read for what has become of it, so only when all had their turn.
-        let query: &[(&str, &str)] = match has_ended(&batch) {
-            true => &[("afterwards", "true")],
-            false => &[],
-        };
-        match client.get(&["batches", &id], query).await {
-            Ok(answer) if answer.refused() => return answer.show(terminal, described),
-            Ok(answer) => {
+        let afterwards = [BatchStatus::Completed, BatchStatus::Stopped].contains(&batch.status);
+        match client.ask(GET.at(&at).query(GetQuery { afterwards })).await {
+            Ok(Answered(Ok(found))) => {
                 patience.answered();
-                batch = answer.body;
+                batch = found;
                 let progress = progress(&batch);
                 if progress != told {
                     terminal.message(&progress);
                     told = progress;
                 }
             }
+            Ok(refused) => return refused.show(terminal, described),
             Err(error) => patience.failed(error, terminal)?,
         }
-        let is_settled = batch["afterwards"]["settled"] == true;
+        let is_settled = batch.afterwards.as_ref().is_some_and(|now| now.settled);
         let is_over = patience.is_over();
         if is_settled || is_over {
             match terminal.output {
-                Output::Json => terminal.result(&format!("{batch:#}\n"))?,
+                Output::Json => {
+                    terminal.result(&format!("{}\n", serde_json::to_string_pretty(&batch)?))?;
+                }
                 _ => terminal.result(&described(&batch))?,
             }
             if !is_settled {
-                terminal.message(&match &batch["afterwards"]["pending"] {
-                    Value::Null => format!("error: batch {id} has not ended"),
-                    pending => {
+                terminal.message(&match &batch.afterwards {
+                    None => format!("error: batch {id} has not ended"),
+                    Some(BatchAfterwards { pending, .. }) => {
                         format!("error: {pending} instances of batch {id} are still at work")
                     }
                 });
                 return Ok(TIMED_OUT);
             }
-            return Ok(u8::from(succeeded(&batch) != batch["matched"].as_u64()));
+            return Ok(u8::from(succeeded(&batch) != Some(batch.matched)));
         }
         patience.pause(AGAIN.max(begun.elapsed() * 3)).await;
     }
 }
 
-fn has_ended(batch: &Value) -> bool {
-    batch["status"] == "completed" || batch["status"] == "stopped"
-}
-
 /// The instances that the operation succeeded for: it was carried out, and they have not failed again. None as long as
 /// that isn't known.
-fn succeeded(batch: &Value) -> Option<u64> {
-    let failed_again = batch["afterwards"]["failedAgain"].as_u64()?;
-    Some(batch["done"].as_u64()?.saturating_sub(failed_again))
+fn succeeded(batch: &Batch) -> Option<u32> {
+    let failed_again = batch.afterwards.as_ref()?.failed_again;
+    Some(batch.done.saturating_sub(failed_again))
 }
 
 impl Results {
     fn run(&self, terminal: &Terminal) -> anyhow::Result<u8> {
-        let limit = self.limit.to_string();
-        let filters = [("outcome", &self.outcome), ("after", &self.after)];
-        let query = listing::query(&limit, &filters);
+        let query = ResultsQuery {
+            outcome: self.outcome.as_deref().map(Into::into),
+            after: self.after.clone(),
+            limit: Some(self.limit),
+        };
         self.target.server.run(async |client| {
-            let answer = client
-                .get(&["batches", &self.target.id, "results"], &query)
-                .await?;
-            answer.show_page(terminal, results, listing::more)
+            let call = RESULTS.at(&self.target.at()).query(query);
+            let answer = client.ask(call).await?;
+            answer.show_page(terminal, results, |page| after(page.next.as_deref()))
         })
     }
 }
 
 impl Change {
-    fn run(&self, word: &str, terminal: &Terminal) -> anyhow::Result<u8> {
+    fn run(&self, route: &batches::Change, terminal: &Terminal) -> anyhow::Result<u8> {
         self.target.server.run(async |client| {
-            let path = ["batches", &self.target.id, word];
-            let query = self.reason.query();
-            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Never);
-            answer.await?.show(terminal, |body| {
-                format!(
-                    "batch {} is {}\n",
-                    shown(&body["id"]),
-                    shown(&body["status"])
-                )
+            let call = route.at(&self.target.at()).query(self.reason.asked());
+            client.ask(call).await?.show(terminal, |batch| {
+                format!("batch {} is {}\n", clean(&batch.id), batch.status)
             })
         })
     }
 }
 
-fn tried(body: &Value) -> String {
-    let (matched, fit) = (&body["matched"], &body["fit"]);
-    let operation = shown(&body["operation"]);
-    let possible = match body["version"].as_str() {
+fn tried(trial: &BatchTrial) -> String {
+    let BatchTrial {
+        matched,
+        fit,
+        checked,
+        operation,
+        sample,
+        ..
+    } = trial;
+    let possible = match &trial.version {
         Some(version) => format!("fit version {version}"),
         None => format!("are in a state for {operation}"),
     };
-    let checked = &body["checked"];
     let mut text = match checked == matched {
         true => format!("{matched} instances match; {fit} of them {possible}\n"),
         false => format!(
             "{matched} instances match; {checked} of them were checked in time, of which {fit} {possible}\n"
         ),
     };
-    text.push_str(&misfits(body));
-    let rows = body["sample"].as_array().map_or(&[][..], Vec::as_slice);
-    if rows.is_empty() {
-        return text;
-    }
-    let header = ["ID", "WORKFLOW", "STATUS", "STARTED", "ERROR"].map(str::to_owned);
-    let mut table_rows = vec![header];
-    table_rows.extend(rows.iter().map(|row| {
-        let found = &row["error"];
-        [
-            shown(&row["id"]),
-            format!("{}:{}", shown(&row["workflow"]), shown(&row["version"])),
-            list::status(
-                &shown(&row["status"]).as_str().into(),
-                row["suspended"] == true,
-                row["waiting"] == true,
-            ),
-            shown(&row["startedAt"]),
-            if found.is_null() {
-                String::new()
-            } else {
-                error(found)
-            },
-        ]
-    }));
-    text.push_str(&table(&table_rows));
-    for row in rows.iter().filter(|row| !row["data"].is_null()) {
-        text.push_str(&format!(
-            "{}:\n{}",
-            shown(&row["id"]),
-            serde_json::from_value(row["data"].clone()).map_or_else(
-                |_| format!("{}\n", shown(&row["data"])),
-                |data| changed(&data)
-            )
-        ));
-    }
-    text
-}
-
-/// The reasons why the operation isn't possible for some instances.
-fn misfits(body: &Value) -> String {
-    let mut text = String::new();
-    for misfit in body["misfits"].as_array().into_iter().flatten() {
-        let (count, reason) = (&misfit["count"], shown(&misfit["reason"]));
-        let example = match misfit["instance"].as_str() {
+    for misfit in &trial.misfits {
+        let (count, reason) = (misfit.count, clean(&misfit.reason));
+        let example = match &misfit.instance {
             Some(id) => format!(" (such as {id})"),
             None => String::new(),
         };
         text.push_str(&format!("  {count} don't: {reason}{example}\n"));
     }
+    if sample.is_empty() {
+        return text;
+    }
+    let mut rows = vec![["ID", "WORKFLOW", "STATUS", "STARTED", "ERROR"].map(str::to_owned)];
+    rows.extend(sample.iter().map(|row| {
+        [
+            clean(&row.id),
+            format!("{}:{}", clean(&row.workflow), clean(&row.version)),
+            list::status(&row.status, row.suspended, false),
+            row.started_at.to_string(),
+            row.error.as_ref().map(told).unwrap_or_default(),
+        ]
+    }));
+    text.push_str(&table(&rows));
+    for row in sample {
+        if let Some(data) = &row.data {
+            text.push_str(&format!("{}:\n{}", clean(&row.id), changed(data)));
+        }
+    }
     text
 }
 
-fn listed(body: &Value) -> String {
+fn listed(batches: &[Batch]) -> String {
     let header = [
         "ID",
         "OPERATION",
@@ -426,66 +400,66 @@ fn listed(body: &Value) -> String {
         "QUERY",
     ];
     let mut rows = vec![header.map(str::to_owned)];
-    rows.extend(body["batches"].as_array().into_iter().flatten().map(|row| {
+    rows.extend(batches.iter().map(|batch| {
         [
-            "id",
-            "operation",
-            "status",
-            "done",
-            "refused",
-            "failed",
-            "matched",
-            "createdAt",
-            "query",
+            clean(&batch.id),
+            batch.operation.to_string(),
+            batch.status.to_string(),
+            batch.done.to_string(),
+            batch.refused.to_string(),
+            batch.failed.to_string(),
+            batch.matched.to_string(),
+            batch.created_at.to_string(),
+            clean(&batch.query),
         ]
-        .map(|name| shown(&row[name]))
     }));
     table(&rows)
 }
 
-fn progress(batch: &Value) -> String {
-    let turns = ["done", "refused", "failed"];
-    let turns: u64 = turns.iter().filter_map(|name| batch[*name].as_u64()).sum();
-    let (status, matched) = (shown(&batch["status"]), &batch["matched"]);
-    let progress = format!("{status}: {turns} of {matched}");
-    match (succeeded(batch), &batch["afterwards"]["settled"]) {
-        (Some(succeeded), Value::Bool(true)) => {
-            let others = batch["matched"].as_u64().unwrap_or_default() - succeeded;
-            match others {
+fn progress(batch: &Batch) -> String {
+    let (turns, matched) = (batch.turns(), batch.matched);
+    let progress = format!("{}: {turns} of {matched}", batch.status);
+    match (succeeded(batch), &batch.afterwards) {
+        (Some(succeeded), Some(BatchAfterwards { settled: true, .. })) => {
+            match matched.saturating_sub(succeeded) {
                 0 => format!("{turns} of {matched}: all succeeded"),
-                _ => format!("{turns} of {matched}: {succeeded} succeeded, {others} did not"),
+                others => format!("{turns} of {matched}: {succeeded} succeeded, {others} did not"),
             }
         }
-        (Some(_), _) => match batch["afterwards"]["pending"].as_u64() {
-            Some(pending) if pending > 0 => format!("{progress}, {pending} are still at work"),
-            _ => progress,
-        },
-        (None, _) => progress,
+        (_, Some(BatchAfterwards { pending, .. })) if *pending > 0 => {
+            format!("{progress}, {pending} are still at work")
+        }
+        _ => progress,
     }
 }
 
-fn described(batch: &Value) -> String {
-    let text = |name: &str| shown(&batch[name]);
+fn described(batch: &Batch) -> String {
     let mut lines = vec![
-        format!("{} {}: {}", text("operation"), text("id"), progress(batch)),
-        format!("  query    {}", text("query")),
+        format!(
+            "{} {}: {}",
+            batch.operation,
+            clean(&batch.id),
+            progress(batch)
+        ),
+        format!("  query    {}", clean(&batch.query)),
     ];
-    for (title, name) in [
-        ("result", "result"),
-        ("state", "state"),
-        ("patch", "patch"),
-        ("version", "version"),
-        ("reason", "reason"),
-        ("by", "by"),
-        ("created", "createdAt"),
-        ("ended", "endedAt"),
+    let result = batch.result.as_ref().map(|Json(result)| result.to_string());
+    for (title, text) in [
+        ("result", &result),
+        ("state", &batch.state),
+        ("patch", &batch.patch),
+        ("version", &batch.version),
+        ("reason", &batch.reason),
+        ("by", &batch.by),
+        ("created", &Some(batch.created_at.to_string())),
+        ("ended", &batch.ended_at.map(|at| at.to_string())),
     ] {
-        if !batch[name].is_null() {
-            lines.push(format!("  {title:<8} {}", text(name)));
+        if let Some(text) = text {
+            lines.push(format!("  {title:<8} {}", clean(text)));
         }
     }
-    lines.push(format!("  done     {}", text("done")));
-    let codes = batch["refusals"].as_object().into_iter().flatten();
+    lines.push(format!("  done     {}", batch.done));
+    let codes = batch.refusals.iter();
     let codes: Vec<String> = codes
         .map(|(code, count)| format!("{code} {count}"))
         .collect();
@@ -493,50 +467,35 @@ fn described(batch: &Value) -> String {
         true => String::new(),
         false => format!(" ({})", codes.join(", ")),
     };
-    lines.push(format!("  refused  {}{codes}", text("refused")));
-    lines.push(format!("  failed   {}", text("failed")));
-    let now = became(&batch["afterwards"]);
+    lines.push(format!("  refused  {}{codes}", batch.refused));
+    lines.push(format!("  failed   {}", batch.failed));
+    let now = batch.afterwards.as_ref().map(|now| now.told("gone"));
+    let now: Vec<String> = now
+        .into_iter()
+        .flatten()
+        .map(|(word, count)| format!("{count} {word}"))
+        .collect();
     if !now.is_empty() {
         lines.push(format!("  now      {}", now.join(", ")));
     }
     lines.join("\n") + "\n"
 }
 
-/// What has become of the instances that were acted on.
-fn became(afterwards: &Value) -> Vec<String> {
-    let count = |name: &str| afterwards[name].as_u64().unwrap_or_default();
-    let (waiting, again) = (count("waiting"), count("failedAgain"));
-    let some = [
-        (count("completed"), "completed"),
-        (count("running").saturating_sub(waiting), "running"),
-        (waiting, "waiting"),
-        (again, "failed again"),
-        (count("faulted").saturating_sub(again), "faulted"),
-        (count("cancelled"), "cancelled"),
-        (count("terminated"), "terminated"),
-        (count("gone"), "gone"),
-    ];
-    let some = some.iter().filter(|(count, _)| *count > 0);
-    some.map(|(count, word)| format!("{count} {word}"))
-        .collect()
-}
-
-fn results(body: &Value) -> String {
+fn results(page: &BatchResults) -> String {
     let mut rows = vec![["INSTANCE", "OUTCOME", "NOW", "REASON"].map(str::to_owned)];
-    rows.extend(body["results"].as_array().into_iter().flatten().map(|row| {
-        let reason = match row["code"].as_str() {
-            Some(code) => format!("{code}: {}", shown(&row["detail"])),
-            None => shown(&row["detail"]),
-        };
-        let status = match row["status"].is_null() {
-            true => "gone".to_owned(),
-            false => shown(&row["status"]),
-        };
+    rows.extend(page.results.iter().map(|row| {
+        let detail = clean(row.detail.as_deref().unwrap_or_default());
         [
-            shown(&row["instance"]),
-            shown(&row["outcome"]),
-            status,
-            reason,
+            clean(&row.instance),
+            row.outcome.to_string(),
+            match &row.status {
+                Some(status) => status.to_string(),
+                None => "gone".to_owned(),
+            },
+            match &row.code {
+                Some(code) => format!("{code}: {detail}"),
+                None => detail,
+            },
         ]
     }));
     table(&rows)
@@ -544,15 +503,23 @@ fn results(body: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::DeserializeOwned;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    fn read<T: DeserializeOwned>(answer: Value) -> T {
+        serde_json::from_value(answer).unwrap()
+    }
 
     #[test]
     fn the_text_output() {
         let batch = json!({"id": "b1", "operation": "retry", "status": "stopped", "query": "status = faulted",
             "reason": "bank is back", "by": null, "createdAt": "2026-01-31T01:00:00.000Z", "endedAt": null, "matched": 9,
-            "done": 5, "refused": 2, "failed": 0, "refusals": {"key-in-use": 1, "wrong-status": 1},
+            "rate": 50, "waiting": 2, "done": 5, "refused": 2, "failed": 0, "refusals": {"key-in-use": 1, "wrong-status": 1},
             "afterwards": {"running": 2, "completed": 2, "faulted": 1, "cancelled": 0, "terminated": 0, "gone": 0,
-                "waiting": 1, "failedAgain": 1, "pending": 0, "settled": true}});
+                "waiting": 1, "failedAgain": 1, "pending": 0, "counted": 5, "complete": true, "settled": true}});
+        let batch: Batch = read(batch);
         insta::assert_snapshot!(described(&batch), @r"
         retry b1: 7 of 9: 4 succeeded, 5 did not
           query    status = faulted
@@ -563,24 +530,27 @@ mod tests {
           failed   0
           now      2 completed, 1 running, 1 waiting, 1 failed again
         ");
-        insta::assert_snapshot!(listed(&json!({"batches": [batch]})), @r"
+        insta::assert_snapshot!(listed(&[batch]), @r"
         ID  OPERATION  STATUS   DONE  REFUSED  FAILED  OF  CREATED                   QUERY
         b1  retry      stopped  5     2        0       9   2026-01-31T01:00:00.000Z  status = faulted
         ");
         let rows = json!({"results": [{"instance": "i1", "outcome": "done", "status": null},
-            {"instance": "i2", "outcome": "refused", "status": "running", "code": "wrong-status", "detail": "it runs"}]});
-        insta::assert_snapshot!(results(&rows), @r"
+            {"instance": "i2", "outcome": "refused", "status": "running", "code": "wrong-status", "detail": "it runs"}],
+            "complete": true, "next": null});
+        insta::assert_snapshot!(results(&read(rows)), @r"
         INSTANCE  OUTCOME  NOW      REASON
         i1        done     gone
         i2        refused  running  wrong-status: it runs
         ");
-        let trial = json!({"dryRun": true, "operation": "retry", "matched": 2, "fit": 1, "checked": 2,
+        let counts =
+            json!({"running": 0, "completed": 0, "faulted": 0, "cancelled": 0, "terminated": 0});
+        let trial = json!({"dryRun": true, "operation": "retry", "query": "", "counts": counts, "scanned": 2, "matched": 2, "fit": 1, "checked": 2,
             "misfits": [{"code": "key-in-use", "reason": "instance b runs under the key 'k' by now", "count": 1,
                 "instance": "c"}], "sample": [
             {"id": "a", "workflow": "order", "version": "1", "status": "faulted", "suspended": false,
                 "startedAt": "2026-01-31T01:00:00.000Z", "error": {"name": "FunctionError", "message": "busy"},
                 "data": {"complete": true, "changes": [{"path": "/n", "kind": "changed", "before": "0", "after": "7"}]}}]});
-        insta::assert_snapshot!(tried(&trial), @r"
+        insta::assert_snapshot!(tried(&read(trial)), @r"
         2 instances match; 1 of them are in a state for retry
           1 don't: instance b runs under the key 'k' by now (such as c)
         ID  WORKFLOW  STATUS   STARTED                   ERROR
@@ -588,10 +558,10 @@ mod tests {
         a:
           ~ /n: 0 -> 7
         ");
-        let trial = json!({"dryRun": true, "operation": "migrate", "version": "2", "matched": 9, "checked": 9, "fit": 4,
+        let trial = json!({"dryRun": true, "operation": "migrate", "version": "2", "query": "", "counts": counts, "scanned": 9, "matched": 9, "checked": 9, "fit": 4,
             "misfits": [{"code": "does-not-fit", "reason": "state 'Pay' does not exist in version 2", "count": 5,
                 "instance": "i1"}], "sample": []});
-        insta::assert_snapshot!(tried(&trial), @r"
+        insta::assert_snapshot!(tried(&read(trial)), @r"
         9 instances match; 4 of them fit version 2
           5 don't: state 'Pay' does not exist in version 2 (such as i1)
         ");

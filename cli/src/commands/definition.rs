@@ -1,11 +1,15 @@
 //! `swirl definition`
 
 use anyhow::bail;
-use serde_json::Value;
-use swirl_presentation::timeline::shown;
+use swirl_api::definitions::{
+    ACTIVATE, DELETE, Definition, DefinitionSummary, DeleteQuery, DeletedDefinition, GET, LATEST,
+    LIST, NextStart, Version,
+};
+use swirl_api::schedules::Workflow;
+use swirl_presentation::timeline::clean;
 
 use crate::arguments::Reason;
-use crate::client::{Client, Repeat, Server};
+use crate::client::{Answered, Client, Server};
 use crate::terminal::Terminal;
 use crate::text::table;
 
@@ -103,39 +107,30 @@ struct Delete {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     match &args.task {
         Task::List(list) => list.server.run(async |client| {
-            let answer = client
-                .get_pages(&["definitions"], &[], "definitions")
-                .await?;
-            answer.show(terminal, listed)
+            let answer = client.ask_pages(LIST.ask()).await?;
+            answer.show(terminal, |found| listed(&found.definitions))
         }),
         Task::Show(show) => show.server.run(async |client| {
-            let (workflow, version) =
-                meant(&client, &show.workflow, show.version.as_deref()).await?;
-            let mut path = vec!["definitions", workflow];
-            path.extend(version);
-            let answer = client.get(&path, &[]).await?;
-            answer.show(terminal, |body| {
-                body["document"].as_str().unwrap_or_default().to_owned()
-            })
+            let name = meant(&client, &show.workflow, show.version.as_deref());
+            let (id, version) = name.await?;
+            let answer = shown(&client, id, version).await?;
+            answer.show(terminal, |found| found.document.clone())
         }),
         Task::Delete(delete) => delete.server.run(async |client| {
-            let named = named(&client, &delete.workflow, delete.version.as_deref());
-            let (workflow, version) = named.await?;
-            let path = ["definitions", workflow, version];
-            let mut query = delete.reason.query();
-            query.extend(delete.force.then_some(("force", "true")));
-            let answer = client.delete(&path, &query).await?;
+            let at = named(&client, &delete.workflow, delete.version.as_deref()).await?;
+            let query = DeleteQuery {
+                force: delete.force,
+                reason: delete.reason.asked().reason,
+            };
+            let answer = client.ask(DELETE.at(&at).query(query)).await?;
             answer.show(terminal, deleted)
         }),
         Task::Activate(activate) => activate.server.run(async |client| {
-            let named = named(&client, &activate.workflow, activate.version.as_deref());
-            let (workflow, version) = named.await?;
-            let path = ["definitions", workflow, version, "activate"];
-            let query = activate.reason.query();
-            let answer = client.post(&path, &query, &[], Vec::new(), Repeat::Safe);
-            answer.await?.show(terminal, |body| {
-                let (id, version) = (shown(&body["id"]), shown(&body["version"]));
-                let was = match body["changed"] == true {
+            let at = named(&client, &activate.workflow, activate.version.as_deref()).await?;
+            let call = ACTIVATE.at(&at).query(activate.reason.asked());
+            client.ask(call).await?.show(terminal, |one| {
+                let (id, version) = (clean(&one.id), clean(&one.version));
+                let was = match one.changed {
                     true => "is current now",
                     false => "was current already",
                 };
@@ -169,9 +164,7 @@ async fn meant<'a>(
     let all = meanings(name, version);
     if all.len() > 1 {
         for (id, version) in &all {
-            let mut path = vec!["definitions", id];
-            path.extend(*version);
-            if !client.get(&path, &[]).await?.refused() {
+            if shown(client, id, *version).await?.0.is_ok() {
                 return Ok((id, *version));
             }
         }
@@ -179,46 +172,59 @@ async fn meant<'a>(
     Ok(all.first().copied().unwrap_or((name, version)))
 }
 
-async fn named<'a>(
+async fn shown(
     client: &Client,
-    name: &'a str,
-    version: Option<&'a str>,
-) -> anyhow::Result<(&'a str, &'a str)> {
+    id: &str,
+    version: Option<&str>,
+) -> anyhow::Result<Answered<Definition>> {
+    match version {
+        Some(version) => client.ask(GET.at(&at(id, version))).await,
+        None => client.ask(LATEST.at(&Workflow { id: id.to_owned() })).await,
+    }
+}
+
+async fn named(client: &Client, name: &str, version: Option<&str>) -> anyhow::Result<Version> {
     match meant(client, name, version).await? {
-        (workflow, Some(version)) => Ok((workflow, version)),
+        (workflow, Some(version)) => Ok(at(workflow, version)),
         (workflow, None) => bail!("give the version too: '{workflow}:VERSION'"),
     }
 }
 
-fn deleted(body: &Value) -> String {
-    let on = match body["instances"].as_u64() {
-        Some(count) if count > 0 => format!("; {count} instances continue to their end"),
-        _ => String::new(),
+fn at(workflow: &str, version: &str) -> Version {
+    Version {
+        id: workflow.to_owned(),
+        version: version.to_owned(),
+    }
+}
+
+fn deleted(one: &DeletedDefinition) -> String {
+    let on = match one.instances {
+        0 => String::new(),
+        count => format!("; {count} instances continue to their end"),
     };
-    let (id, version) = (shown(&body["id"]), shown(&body["version"]));
+    let (id, version) = (clean(&one.id), clean(&one.version));
     format!("{id}:{version} is deleted{on}\n")
 }
 
-fn listed(body: &Value) -> String {
+fn listed(found: &[DefinitionSummary]) -> String {
     let mut rows = vec![["WORKFLOW", "VERSION", "DEPLOYED", "SCHEDULE", "FROM"].map(str::to_owned)];
-    for row in body["definitions"].as_array().into_iter().flatten() {
-        let version = match row["latest"].as_bool() {
-            Some(true) => format!("{} (current)", shown(&row["version"])),
-            _ => shown(&row["version"]),
-        };
-        let schedule = &row["schedule"];
-        let schedule = match (schedule["paused"].as_bool(), &schedule["next"]) {
-            (Some(true), _) => "paused".to_owned(),
-            (Some(false), Value::Null) => "over".to_owned(),
-            (Some(false), next) => format!("next at {}", shown(next)),
-            (None, _) => String::new(),
+    for one in found {
+        let version = clean(&one.head.version);
+        let schedule = match &one.schedule {
+            Some(NextStart { paused: true, .. }) => "paused".to_owned(),
+            Some(NextStart { next: None, .. }) => "over".to_owned(),
+            Some(NextStart { next: Some(at), .. }) => format!("next at {at}"),
+            None => String::new(),
         };
         rows.push([
-            shown(&row["id"]),
-            version,
-            shown(&row["deployedAt"]),
+            clean(&one.head.id),
+            match one.latest {
+                true => format!("{version} (current)"),
+                false => version,
+            },
+            one.head.deployed_at.to_string(),
             schedule,
-            shown(&row["name"]),
+            clean(&one.head.name),
         ]);
     }
     table(&rows)
@@ -227,7 +233,7 @@ fn listed(body: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn a_version_may_follow_the_id() {
@@ -254,19 +260,24 @@ mod tests {
     #[test]
     fn definitions_are_shown_as_a_table() {
         let row = |version: &str, latest: bool, schedule: Value| {
-            json!({"id": "order", "version": version, "deployedAt": "2024-01-31T09:00:00Z", "name": "order.sw.yaml",
-                "latest": latest, "schedule": schedule})
+            let row = json!({"id": "order", "version": version, "deployedAt": "2024-01-31T09:00:00Z",
+                "name": "order.sw.yaml", "digest": "", "latest": latest, "schedule": schedule});
+            serde_json::from_value(row).unwrap()
         };
-        let body = json!({"definitions": [
+        let all = [
             row("1.0", false, Value::Null),
-            row("1.1", true, json!({"paused": false, "next": "2024-02-01T09:00:00Z"})),
+            row(
+                "1.1",
+                true,
+                json!({"paused": false, "next": "2024-02-01T09:00:00Z"}),
+            ),
             row("2", true, json!({"paused": true, "next": null})),
-        ]});
-        insta::assert_snapshot!(listed(&body), @"
-        WORKFLOW  VERSION        DEPLOYED              SCHEDULE                      FROM
-        order     1.0            2024-01-31T09:00:00Z                                order.sw.yaml
-        order     1.1 (current)  2024-01-31T09:00:00Z  next at 2024-02-01T09:00:00Z  order.sw.yaml
-        order     2 (current)    2024-01-31T09:00:00Z  paused                        order.sw.yaml
+        ];
+        insta::assert_snapshot!(listed(&all), @"
+        WORKFLOW  VERSION        DEPLOYED                  SCHEDULE                          FROM
+        order     1.0            2024-01-31T09:00:00.000Z                                    order.sw.yaml
+        order     1.1 (current)  2024-01-31T09:00:00.000Z  next at 2024-02-01T09:00:00.000Z  order.sw.yaml
+        order     2 (current)    2024-01-31T09:00:00.000Z  paused                            order.sw.yaml
         ");
     }
 }

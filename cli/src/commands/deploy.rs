@@ -3,18 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use serde_json::json;
+use swirl_api::Finding;
+use swirl_api::definitions::{DEPLOY, DeployQuery, Deployment, Outcome};
 use swirl_deployment::GivenOr;
 use swirl_deployment::fetch;
 use swirl_documents::render::Colour;
 use swirl_documents::source::Limits;
 use swirl_functions::resources::{HttpOptions, HttpResources};
-use swirl_presentation::timeline::shown;
+use swirl_presentation::timeline::clean;
 use swirl_scenario::discover;
 use swirl_spec::resource::{FileResources, ResourceError, Resources};
 
 use crate::arguments::Reason;
-use crate::client::{Server, findings_in};
+use crate::client::{Server, findings_in, refusal};
 use crate::definitions::{self, is_definition};
 use crate::functions::{GivenArgs, of_folder};
 use crate::terminal::{Output, Terminal};
@@ -62,37 +63,72 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let document = swirl_documents::files::read_text(file)
                 .with_context(|| format!("{name} cannot be read"))?;
             let resources = files_of(&document, file, &[&given[..], &shared[..]].concat());
-            let query = args.reason.query();
-            let answer = client.deploy(&name, &document, &resources, &query).await?;
-            if answer.refused() {
+            let query = DeployQuery {
+                reason: args.reason.asked().reason,
+                ..DeployQuery::default()
+            };
+            let deployment = Deployment {
+                name: Some(name.clone()),
+                document,
+                resources: resources.into_iter().collect(),
+            };
+            let call = DEPLOY.ask().query(query).body(&deployment);
+            let answer = client.ask(call).await?.0;
+            if let Err(problem) = &answer {
                 code = 1;
-                terminal.message(&format!("{name}: {}", answer.refusal()));
+                terminal.message(&format!("{name}: {}", refusal(problem)));
             }
             // Errors, or warnings about what was deployed.
-            if let Some(found) = answer.body["diagnostics"].as_array() {
+            let found: &[Finding] = match &answer {
+                Ok(deployed) => deployed.diagnostics.as_deref().unwrap_or_default(),
+                Err(problem) => &problem.more.diagnostics,
+            };
+            if !found.is_empty() {
                 let ansi = match terminal.colours() {
                     true => Colour::Ansi,
                     false => Colour::No,
                 };
-                terminal.message(&findings_in(&name, &document, found, ansi));
+                terminal.message(&findings_in(&name, &deployment.document, found, ansi));
             }
-            if answer.refused() {
-                // It is explained already.
-            } else if terminal.output == Output::Text {
-                let (id, version) = (shown(&answer.body["id"]), shown(&answer.body["version"]));
-                let word = match answer.body["outcome"].as_str() {
-                    Some("unchanged") => "is deployed already",
+            if let Ok(deployed) = &answer
+                && terminal.output == Output::Text
+            {
+                let (id, version) = (clean(&deployed.id), clean(&deployed.version));
+                let word = match deployed.outcome {
+                    Outcome::Unchanged => "is deployed already",
                     _ => "is deployed",
                 };
                 terminal.result(&format!("{name}: {id}:{version} {word}\n"))?;
             }
-            all.push(json!({"file": name, "status": answer.status, "answer": answer.body}));
+            all.push(match answer {
+                Ok(deployed) => Row {
+                    file: name,
+                    status: match deployed.outcome {
+                        Outcome::Unchanged => 200,
+                        _ => 201,
+                    },
+                    answer: serde_json::to_value(deployed)?,
+                },
+                Err(problem) => Row {
+                    file: name,
+                    status: problem.status,
+                    answer: serde_json::to_value(problem)?,
+                },
+            });
         }
         if terminal.output == Output::Json {
-            terminal.result(&format!("{:#}\n", json!(all)))?;
+            terminal.result(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
         }
         Ok(code)
     })
+}
+
+/// The outcome for a file, in JSON.
+#[derive(serde::Serialize)]
+struct Row {
+    file: String,
+    status: u16,
+    answer: serde_json::Value,
 }
 
 /// The given files, and all definitions in the given folders, each with its folder.

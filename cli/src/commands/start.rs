@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use anyhow::Context;
 use swirl_api::Status;
+use swirl_api::actions::Json;
 use swirl_api::instance::{GET, GetQuery, InstanceId};
-use swirl_presentation::timeline;
+use swirl_api::schedules::{Started, Workflow};
+use swirl_api::start::{Begun, START, StartQuery};
+use swirl_presentation::timeline::{self, clean};
 
 use super::get;
 use crate::arguments::json_argument;
-use crate::client::{Answer, Answered, Client, Patience, Repeat, Server, TIMED_OUT, Timeout};
+use crate::client::{Answered, Client, Patience, Server, TIMED_OUT, Timeout};
 use crate::terminal::{Output, Terminal};
 
 /// The time that one request waits for the end.
@@ -59,28 +62,23 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let input = json_argument(&args.input).context("--input")?.to_string();
+    let input = Json(json_argument(&args.input).context("--input")?);
     args.server.run(async |client| {
-        let mut query = Vec::new();
-        if let Some(version) = &args.version {
-            query.push(("version", version.as_str()));
-        }
-        let mut headers = vec![("content-type", "application/json")];
+        let query = StartQuery {
+            version: args.version.clone(),
+            wait: None,
+        };
         let key = match &args.key {
             Some(key) => key.clone(),
             None => drawn_key()?,
         };
-        headers.push(("idempotency-key", key.as_str()));
-        let path = ["workflows", &args.workflow, "instances"];
-        let answer = client
-            .post(&path, &query, &headers, input.into_bytes(), Repeat::Safe)
-            .await?;
-        if args.wait && !answer.refused() {
-            return ended(&client, &answer, args.timeout.begin(), terminal).await;
+        let id = args.workflow.clone();
+        let call = START.at(&Workflow { id }).query(query).body(&input);
+        let answer = client.ask(call.key(&key)).await?;
+        match &answer.0 {
+            Ok(begun) if args.wait => ended(&client, begun, args.timeout.begin(), terminal).await,
+            _ => answer.show(terminal, |begun| format!("{}\n", clean(begun.id()))),
         }
-        answer.show(terminal, |body| {
-            format!("{}\n", timeline::shown(&body["id"]))
-        })
     })
 }
 
@@ -93,13 +91,15 @@ pub(super) fn drawn_key() -> anyhow::Result<String> {
 
 async fn ended(
     client: &Client,
-    started: &Answer,
+    begun: &Begun,
     mut patience: Patience,
     terminal: &Terminal,
 ) -> anyhow::Result<u8> {
-    let id = timeline::shown(&started.body["id"]);
-    terminal.message(&match started.body["new"].as_bool() {
-        Some(false) => format!("instance {id} was started before with this key"),
+    let id = clean(begun.id());
+    terminal.message(&match begun {
+        Begun::Started(Started { new: false, .. }) => {
+            format!("instance {id} was started before with this key")
+        }
         _ => format!("instance {id} is started"),
     });
     let call = GET.at(&InstanceId { id: id.clone() });

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use serde_json::Value;
+use swirl_api::Finding;
 use swirl_coordinator::api::Api;
 use swirl_deployment::{DocumentReader, Outcome, Source};
 use swirl_model::ids::DefinitionId;
@@ -46,7 +46,7 @@ type Stamp = Option<(SystemTime, u64)>;
 #[derive(Clone, PartialEq)]
 enum Again {
     /// The document was refused. Files that it refers to may have been added since.
-    Refused(Vec<Value>),
+    Refused(Vec<Finding>),
     /// The previous content has instances.
     InUse(usize),
 }

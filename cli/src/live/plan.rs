@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use swirl_api::actions::{CANCEL, Json, RESUME, RETRY, SUSPEND};
+use swirl_api::schedules::Workflow;
+use swirl_api::start::{START, StartQuery};
 use swirl_model::CloudEvent;
 use swirl_model::ids::InstanceId;
 use swirl_model::time::Timestamp;
@@ -12,7 +15,7 @@ use swirl_service::Action;
 use swirl_world::{Act, Which};
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Client, Repeat};
+use crate::client::Client;
 
 pub struct Actor<'a> {
     pub api: &'a Client,
@@ -48,31 +51,23 @@ impl Actor<'_> {
     async fn act(&self, act: Act) -> Result<(), RunError> {
         match act {
             Act::Start(request) => {
-                let mut headers = vec![("content-type", "application/json")];
-                if let Some(key) = &request.key {
-                    headers.push(("idempotency-key", key.as_str()));
-                }
-                let query: Vec<(&str, &str)> = request
-                    .version
-                    .iter()
-                    .filter(|version| !version.is_empty())
-                    .map(|version| ("version", version.as_str()))
-                    .collect();
-                let path = ["workflows", request.workflow.as_str(), "instances"];
-                let body = request.input.to_string().into_bytes();
-                let repeat = match request.key {
-                    Some(_) => Repeat::Safe,
-                    None => Repeat::Never,
+                let query = StartQuery {
+                    version: request.version.filter(|version| !version.is_empty()),
+                    wait: None,
                 };
-                let answer = self.api.post(&path, &query, &headers, body, repeat).await;
-                let answer = answer.map_err(failed)?;
-                match answer.status {
+                let id = request.workflow;
+                let call = START.at(&Workflow { id }).query(query);
+                let mut call = call.body(&Json(request.input));
+                if let Some(key) = &request.key {
+                    call = call.key(key);
+                }
+                match self.api.ask(call).await.map_err(failed)?.0 {
                     // The caller gets the refusal, and the scenario continues without the instance.
-                    200..300 | 409 | 422 => Ok(()),
-                    _ => Err(failed(format!(
-                        "a start was refused: {}",
-                        answer.body["detail"]
-                    ))),
+                    Err(problem) if !matches!(problem.status, 409 | 422) => {
+                        let detail = problem.detail;
+                        Err(failed(format!("a start was refused: {detail}")))
+                    }
+                    _ => Ok(()),
                 }
             }
             Act::Event(event) => self.publish(&event).await,
@@ -94,25 +89,26 @@ impl Actor<'_> {
     }
 
     async fn operate(&self, name: &str, which: &Which, action: &Action) -> Result<(), RunError> {
-        let word = match action {
-            Action::Cancel => "cancel",
-            Action::Suspend => "suspend",
-            Action::Resume => "resume",
-            Action::Retry => "retry",
+        let route = match action {
+            Action::Cancel => Some(&CANCEL),
+            Action::Suspend => Some(&SUSPEND),
+            Action::Resume => Some(&RESUME),
+            Action::Retry => None,
             Action::Skip(_) | Action::Rerun(_) | Action::Edit { .. } | Action::Patch { .. } => {
                 return Err(failed("a scenario cannot express this"));
             }
         };
         let id = self.find(which).await?;
         let id = id.ok_or_else(|| failed(format!("{name}: there is no instance {which}")))?;
-        let path = ["instances", id.as_str(), word];
-        let answer = self.api.post(&path, &[], &[], Vec::new(), Repeat::Never);
-        let answer = answer.await;
-        let answer = answer.map_err(failed)?;
-        match answer.status {
-            // As in virtual time, an instance in an unsuitable state stays unchanged.
-            200..300 | 409 => Ok(()),
-            _ => Err(failed(format!("{word}: {}", answer.body["detail"]))),
+        let at = swirl_api::instance::InstanceId { id: id.to_string() };
+        let refused = match route {
+            Some(route) => self.api.ask(route.at(&at)).await.map_err(failed)?.0.err(),
+            None => self.api.ask(RETRY.at(&at)).await.map_err(failed)?.0.err(),
+        };
+        // As in virtual time, an instance in an unsuitable state stays unchanged.
+        match refused.filter(|problem| problem.status != 409) {
+            Some(problem) => Err(failed(format!("{}: {}", action.as_str(), problem.detail))),
+            None => Ok(()),
         }
     }
 

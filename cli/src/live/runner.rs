@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use swirl_api::definitions::{DEPLOY, Deployed, Deployment};
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::DefinitionId;
@@ -205,12 +206,9 @@ async fn deploy(
             .collect();
         let edition = reading.edition.as_ref().map(|detected| detected.edition);
         let document = documents::mocked(scenario, source, (workflow, edition), &used)?;
-        let answer = send(api, &document).await?;
-        if answer.refused() {
-            return Err(failed(format!(
-                "the deployment was refused: {}",
-                answer.body
-            )));
+        if let Err(problem) = send(api, document).await? {
+            let problem = serde_json::to_string(&problem).map_err(failed)?;
+            return Err(failed(format!("the deployment was refused: {problem}")));
         }
     }
     first.ok_or_else(|| failed("there is no workflow"))
@@ -219,19 +217,22 @@ async fn deploy(
 /// Checks that the API refuses the same requests that are refused in virtual time.
 async fn refuse(scenario: &Scenario, api: &Client) -> Result<(), RunError> {
     for source in &scenario.workflows {
-        let answer = send(api, &documents::plain(scenario, source)?).await?;
-        if answer.status == 422 {
+        let answer = send(api, documents::plain(scenario, source)?).await?;
+        if answer.is_err_and(|problem| problem.status == 422) {
             return Ok(());
         }
     }
     Err(failed("the API accepted what is refused in virtual time"))
 }
 
-async fn send(api: &Client, document: &Document) -> Result<crate::client::Answer, RunError> {
-    let sent = api
-        .deploy(&document.name, &document.text, &document.resources, &[])
-        .await;
-    sent.map_err(failed)
+async fn send(api: &Client, document: Document) -> Result<swirl_api::Answer<Deployed>, RunError> {
+    let deployment = Deployment {
+        name: Some(document.name),
+        document: document.text,
+        resources: document.resources.into_iter().collect(),
+    };
+    let sent = api.ask(DEPLOY.ask().body(&deployment)).await;
+    Ok(sent.map_err(failed)?.0)
 }
 
 /// Polls until all expectations hold, and still hold a moment later. If they never do, the last observation shows the

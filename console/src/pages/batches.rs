@@ -4,19 +4,27 @@ use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use swirl_api::actions::Json;
+use swirl_api::batches::{
+    BatchId, BatchOrder, BatchResult, CREATE, Created, GET, GetQuery, LIST, Operation, Outcome,
+    PAUSE, RESULTS, RESUME, ResultsQuery, STOP,
+};
+use swirl_api::changes::Change;
+use swirl_api::{Instant, PageQuery};
+use swirl_presentation::timeline::told;
 use url::form_urlencoded::Serializer;
 
 use super::Done;
+use super::instance::parsed;
 use super::instances::quoted;
-use crate::answer::{Answer, Failure, go_to, list, page, text};
+use crate::answer::{Answer, Failure, go_to, page};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor, draw};
-use crate::words::{Pill, batch_status, short, status};
+use crate::words::{Pill, batch_status, pill_of, short};
 
 /// How many results are on a page.
-const PAGE: &str = "100";
+const PAGE: u32 = 100;
 
 #[derive(Template)]
 #[template(path = "batches.html")]
@@ -34,7 +42,7 @@ struct Page {
     /// The instances by what has become of them, if any were acted on.
     now: Vec<(&'static str, u64)>,
     /// Some are still at work.
-    pending: u64,
+    pending: u32,
     /// All were counted.
     now_complete: bool,
     outcome: String,
@@ -48,10 +56,10 @@ struct Trial {
     shell: Shell,
     asked: Asked,
     deed: &'static str,
-    matched: u64,
-    fit: u64,
+    matched: u32,
+    fit: u32,
     /// Those that were not checked, and why others don't fit another version.
-    unchecked: u64,
+    unchecked: u32,
     misfits: Vec<Misfit>,
     sample: Vec<Sample>,
     /// A form that is sent twice creates one batch.
@@ -59,33 +67,17 @@ struct Trial {
 }
 
 struct Batch {
-    id: String,
-    short: String,
-    path: String,
+    found: swirl_api::batches::Batch,
     deed: &'static str,
     option: String,
-    query: String,
-    reason: String,
-    by: String,
-    rate: u64,
     pill: Pill,
-    created: String,
-    ended: String,
-    matched: u64,
-    done: u64,
-    refused: u64,
-    failed: u64,
-    turns: u64,
-    refusals: Vec<(String, u64)>,
-    is_running: bool,
-    is_paused: bool,
 }
 
 struct Row {
     short: String,
     path: String,
     id: String,
-    outcome: String,
+    outcome: Outcome,
     /// None: the instance is gone.
     pill: Option<Pill>,
     reason: String,
@@ -98,14 +90,14 @@ struct Sample {
     workflow: String,
     version: String,
     pill: Pill,
-    started: String,
+    started: Instant,
     error: String,
     /// What would change in its data.
     changes: Vec<String>,
 }
 
 struct Misfit {
-    count: u64,
+    count: u32,
     reason: String,
     /// Of one of them.
     path: String,
@@ -124,89 +116,60 @@ struct Asked {
 }
 
 /// The word for what a batch does.
-fn deed(operation: &str) -> &'static str {
+fn deed(operation: &Operation) -> &'static str {
     match operation {
-        "cancel" => "Cancel",
-        "retry" => "Try again",
-        "skip" => "Skip the step that failed",
-        "rerun" => "Go back to a state",
-        "suspend" => "Suspend",
-        "resume" => "Resume",
-        "migrate" => "Move to another version",
-        "remove" => "Remove",
-        _ => "?",
+        Operation::Cancel => "Cancel",
+        Operation::Retry => "Try again",
+        Operation::Skip => "Skip the step that failed",
+        Operation::Rerun => "Go back to a state",
+        Operation::Suspend => "Suspend",
+        Operation::Resume => "Resume",
+        Operation::Migrate => "Move to another version",
+        Operation::Remove => "Remove",
+        Operation::Other(_) => "?",
     }
 }
 
-fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or_default()
-}
-
-fn batch(row: &Value) -> Batch {
-    let id = text(row, "id");
-    let (done, refused, failed) = (
-        number(row, "done"),
-        number(row, "refused"),
-        number(row, "failed"),
-    );
-    let refusals = row["refusals"].as_object().into_iter().flatten();
-    let refusals = refusals.map(|(code, count)| (code.clone(), count.as_u64().unwrap_or_default()));
-    let mut option = match row.get("result") {
-        Some(result) => format!("with the result {result}"),
-        None if row["state"].is_string() => format!("“{}”", text(row, "state")),
-        None if row["version"].is_string() => text(row, "version"),
-        None => String::new(),
+fn batch(found: swirl_api::batches::Batch) -> Batch {
+    let mut option = match (&found.result, &found.state, &found.version) {
+        (Some(Json(result)), _, _) => format!("with the result {result}"),
+        (None, Some(state), _) => format!("“{state}”"),
+        (None, None, Some(version)) => version.clone(),
+        (None, None, None) => String::new(),
     };
-    if row["patch"].is_string() {
-        option = format!("{option} with {}", text(row, "patch"));
+    if let Some(patch) = &found.patch {
+        option = format!("{option} with {patch}");
     }
     Batch {
-        short: short(&id),
-        path: segment(&id),
-        id,
-        deed: deed(&text(row, "operation")),
+        deed: deed(&found.operation),
         option,
-        query: text(row, "query"),
-        reason: text(row, "reason"),
-        by: text(row, "by"),
-        rate: number(row, "rate"),
-        pill: batch_status(row),
-        created: text(row, "createdAt"),
-        ended: text(row, "endedAt"),
-        matched: number(row, "matched"),
-        done,
-        refused,
-        failed,
-        turns: done + refused + failed,
-        refusals: refusals.collect(),
-        is_running: row["status"] == "running",
-        is_paused: row["status"] == "paused",
+        pill: batch_status(&found),
+        found,
     }
 }
 
 #[derive(Deserialize, Default)]
 pub struct Listed {
-    #[serde(default)]
-    after: String,
+    after: Option<String>,
 }
 
 pub async fn index(visitor: Visitor, Query(asked): Query<Listed>) -> Answer {
     let shell = Shell::new(&visitor, "batches", "Batches").await?;
-    let mut query = vec![("limit", PAGE)];
-    if !asked.after.is_empty() {
-        query.push(("after", &asked.after));
-    }
-    let found = visitor.asking.get(&["batches"], &query).await?;
-    let next = found["next"].as_str().map(|next| {
+    let query = PageQuery {
+        after: asked.after,
+        limit: Some(PAGE),
+    };
+    let found = visitor.asking.ask(LIST.ask().query(query)).await?;
+    let next = found.next.map(|next| {
         let mut query = Serializer::new(String::new());
         format!(
             "/console/batches?{}",
-            query.append_pair("after", next).finish()
+            query.append_pair("after", &next).finish()
         )
     });
     page(&Index {
         shell: shell.with_news(),
-        rows: list(&found, "batches").iter().map(batch).collect(),
+        rows: found.batches.into_iter().map(batch).collect(),
         next: next.unwrap_or_default(),
     })
 }
@@ -227,73 +190,55 @@ pub async fn show(
 ) -> Answer {
     let shell = Shell::new(&visitor, "batches", "Batch").await?;
     let asking = &visitor.asking;
-    let mut found = asking.get(&["batches", &id], &[]).await?;
+    let at = BatchId { id };
+    let mut found = asking.ask(GET.at(&at)).await?;
     // This reads each of its instances, which is too much for a page that reloads itself every few seconds.
-    if found["endedAt"].is_string() {
-        let query = [("afterwards", "true")];
-        found = asking.get(&["batches", &id], &query).await?;
+    if found.ended_at.is_some() {
+        let query = GetQuery { afterwards: true };
+        found = asking.ask(GET.at(&at).query(query)).await?;
     }
-    let mut query = vec![("limit", PAGE)];
-    for (name, value) in [("outcome", &look.outcome), ("after", &look.after)] {
-        if !value.is_empty() {
-            query.push((name, value));
-        }
-    }
-    let results = asking.get(&["batches", &id, "results"], &query).await?;
-    let next = results["next"].as_str().map(|next| {
+    let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let query = ResultsQuery {
+        outcome: given(&look.outcome).as_deref().map(Outcome::from),
+        after: given(&look.after),
+        limit: Some(PAGE),
+    };
+    let results = asking.ask(RESULTS.at(&at).query(query)).await?;
+    let next = results.next.map(|next| {
         let mut query = Serializer::new(String::new());
         query.append_pair("outcome", &look.outcome);
-        query.append_pair("after", next);
-        format!("/console/batches/{}?{}", segment(&id), query.finish())
+        query.append_pair("after", &next);
+        format!("/console/batches/{}?{}", segment(&at.id), query.finish())
     });
-    let afterwards = &found["afterwards"];
-    let pending = number(afterwards, "pending");
-    let now = became(afterwards);
-    let batch = batch(&found);
+    let afterwards = found.afterwards.clone().unwrap_or_default();
     let shell = shell.with_done(done.done.as_deref());
+    let is_moving = found.ended_at.is_none() || afterwards.pending > 0;
     page(&Page {
-        shell: match look.after.is_empty() && (batch.ended.is_empty() || pending > 0) {
+        shell: match look.after.is_empty() && is_moving {
             true => shell.with_news(),
             false => shell,
         },
-        batch,
-        pending,
-        now: now.into_iter().filter(|(_, count)| *count > 0).collect(),
-        now_complete: afterwards["complete"] == true,
+        pending: afterwards.pending,
+        now: afterwards.told("removed"),
+        now_complete: afterwards.complete,
+        batch: batch(found),
         outcome: look.outcome,
-        rows: list(&results, "results").iter().map(row).collect(),
+        rows: results.results.into_iter().map(row).collect(),
         next: next.unwrap_or_default(),
     })
 }
 
-/// What has become of the instances that were acted on.
-fn became(afterwards: &Value) -> [(&'static str, u64); 8] {
-    let count = |name: &str| number(afterwards, name);
-    let (waiting, again) = (count("waiting"), count("failedAgain"));
-    [
-        ("completed", count("completed")),
-        ("running", count("running").saturating_sub(waiting)),
-        ("waiting", waiting),
-        ("failed again", again),
-        ("faulted", count("faulted").saturating_sub(again)),
-        ("cancelled", count("cancelled")),
-        ("terminated", count("terminated")),
-        ("removed", count("gone")),
-    ]
-}
-
-fn row(row: &Value) -> Row {
-    let id = text(row, "instance");
-    let (code, detail) = (text(row, "code"), text(row, "detail"));
+fn row(row: BatchResult) -> Row {
+    let detail = row.detail.unwrap_or_default();
     Row {
-        short: short(&id),
-        path: segment(&id),
-        id,
-        outcome: text(row, "outcome"),
-        pill: row["status"].is_string().then(|| status(row)),
-        reason: match code.is_empty() {
-            true => detail,
-            false => format!("{detail} ({code})"),
+        short: short(&row.instance),
+        path: segment(&row.instance),
+        id: row.instance,
+        outcome: row.outcome,
+        pill: row.status.map(|status| pill_of(&status, false, false)),
+        reason: match row.code {
+            None => detail,
+            Some(code) => format!("{detail} ({code})"),
         },
     }
 }
@@ -315,32 +260,27 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
         rate: field("rate"),
     };
     let creates = form.get("do") == "create";
-    let body = asked.body(!creates)?.to_string();
-    let key = form.get("key").to_owned();
-    let mut headers = vec![("content-type", "application/json")];
-    if !key.is_empty() {
-        headers.push(("idempotency-key", key.as_str()));
+    let order = asked.order(!creates)?;
+    let mut call = CREATE.ask().body(&order);
+    if let Some(key) = form.given("key") {
+        call = call.key(key);
     }
-    let found = visitor
-        .asking
-        .post(&["batches"], &[], &headers, &body)
-        .await?;
-    if creates {
-        let id = segment(&text(&found, "id"));
-        return go_to(&format!("/console/batches/{id}?done=batch"));
-    }
+    let trial = match visitor.asking.ask(call).await? {
+        Created::Trial(trial) => trial,
+        Created::Batch(batch) => {
+            let id = segment(&batch.id);
+            return go_to(&format!("/console/batches/{id}?done=batch"));
+        }
+    };
     page(&Trial {
         shell: Shell::new(&visitor, "batches", "Act on all that match").await?,
-        deed: deed(&asked.operation),
+        deed: deed(&order.operation),
         asked,
-        matched: number(&found, "matched"),
-        fit: number(&found, "fit"),
-        unchecked: match found["checked"].as_u64() {
-            Some(checked) => number(&found, "matched").saturating_sub(checked),
-            None => 0,
-        },
-        misfits: list(&found, "misfits").iter().map(misfit).collect(),
-        sample: list(&found, "sample").iter().map(sample).collect(),
+        matched: trial.matched,
+        fit: trial.fit,
+        unchecked: trial.matched.saturating_sub(trial.checked),
+        misfits: trial.misfits.into_iter().map(misfit).collect(),
+        sample: trial.sample.into_iter().map(sample).collect(),
         key: draw()?,
     })
 }
@@ -356,68 +296,59 @@ fn ticked(ids: &[&str]) -> Result<String, Failure> {
 }
 
 impl Asked {
-    fn body(&self, dry_run: bool) -> Result<Value, Failure> {
-        let mut body = json!({"operation": self.operation, "query": self.query, "dryRun": dry_run});
-        let bad = |what: String| Failure::new(StatusCode::BAD_REQUEST, what);
-        if self.operation == "skip" {
-            let given = if self.result.is_empty() {
-                "null"
-            } else {
-                &self.result
-            };
-            let result: Value = serde_json::from_str(given)
-                .map_err(|error| bad(format!("the result is not valid JSON: {error}")))?;
-            body["result"] = result;
-        }
-        if self.operation == "rerun" {
-            body["state"] = json!(self.state);
-        }
-        if !self.patch.is_empty() {
-            body["patch"] = json!(self.patch);
-        }
-        if self.operation == "migrate" {
-            body["version"] = json!(self.version);
-        }
-        if !self.reason.is_empty() {
-            body["reason"] = json!(self.reason);
-        }
-        if !self.rate.is_empty() {
-            let rate = self.rate.parse::<u32>();
-            body["rate"] = json!(rate.map_err(|_| bad("the rate is not a number".to_owned()))?);
-        }
-        Ok(body)
+    fn order(&self, dry_run: bool) -> Result<BatchOrder, Failure> {
+        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let operation = Operation::from(self.operation.as_str());
+        let rate = given(&self.rate).map(|rate| rate.parse::<u32>());
+        Ok(BatchOrder {
+            query: self.query.clone(),
+            result: match operation {
+                Operation::Skip => {
+                    let given = given(&self.result);
+                    let result = parsed("result", given.as_deref().unwrap_or("null"))?;
+                    Some(Json(result))
+                }
+                _ => None,
+            },
+            state: (operation == Operation::Rerun).then(|| self.state.clone()),
+            version: (operation == Operation::Migrate).then(|| self.version.clone()),
+            patch: given(&self.patch),
+            reason: given(&self.reason),
+            rate: rate
+                .transpose()
+                .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "the rate is not a number"))?,
+            operation,
+            dry_run,
+        })
     }
 }
 
-fn misfit(row: &Value) -> Misfit {
+fn misfit(one: swirl_api::batches::Misfit) -> Misfit {
     Misfit {
-        count: number(row, "count"),
-        reason: text(row, "reason"),
-        path: segment(&text(row, "instance")),
+        count: one.count,
+        reason: one.reason,
+        path: segment(&one.instance.unwrap_or_default()),
     }
 }
 
-fn sample(row: &Value) -> Sample {
-    let id = text(row, "id");
+fn sample(row: swirl_api::batches::Sample) -> Sample {
+    let changes = row.data.and_then(|data| data.changes);
     Sample {
-        short: short(&id),
-        path: segment(&id),
-        id,
-        workflow: text(row, "workflow"),
-        version: text(row, "version"),
-        pill: status(row),
-        started: text(row, "startedAt"),
-        error: match &row["error"] {
-            Value::Null => String::new(),
-            error => swirl_presentation::timeline::error(error),
-        },
-        changes: list(&row["data"], "changes").iter().map(change).collect(),
+        short: short(&row.id),
+        path: segment(&row.id),
+        id: row.id,
+        workflow: row.workflow,
+        version: row.version,
+        pill: pill_of(&row.status, row.suspended, false),
+        started: row.started_at,
+        error: row.error.as_ref().map(told).unwrap_or_default(),
+        changes: changes.into_iter().flatten().map(change).collect(),
     }
 }
 
-fn change(row: &Value) -> String {
-    let path = text(row, "path");
-    match (row["before"].as_str(), row["after"].as_str()) {
+fn change(change: Change) -> String {
+    let path = change.path;
+    match (change.before, change.after) {
         (Some(before), Some(after)) => format!("{path}: {before} → {after}"),
         (Some(before), None) => format!("{path}: {before} is removed"),
         (None, after) => format!("{path}: {} is added", after.unwrap_or_default()),
@@ -429,12 +360,15 @@ pub async fn act(
     Path((id, action)): Path<(String, String)>,
     form: Form,
 ) -> Answer {
-    if !["pause", "resume", "stop"].contains(&action.as_str()) {
-        return Err(Failure::not_found("unknown action"));
-    }
-    let path = ["batches", id.as_str(), action.as_str()];
-    let query = form.reason();
-    visitor.asking.post(&path, &query, &[], "").await?;
-    let id = segment(&id);
+    let route = match action.as_str() {
+        "pause" => &PAUSE,
+        "resume" => &RESUME,
+        "stop" => &STOP,
+        _ => return Err(Failure::not_found("unknown action")),
+    };
+    let at = BatchId { id };
+    let call = route.at(&at).query(form.reason_query());
+    visitor.asking.ask(call).await?;
+    let id = segment(&at.id);
     go_to(&format!("/console/batches/{id}?done=batch-{action}"))
 }

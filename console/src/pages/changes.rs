@@ -1,8 +1,6 @@
 //! What has changed in the state data of an instance, in its current state and in the one before.
 
-use serde_json::Value;
-
-use crate::answer::{list, text};
+use swirl_api::changes::{Change, ChangeKind, Compared, Missing};
 
 pub struct Comparison {
     pub title: String,
@@ -18,16 +16,15 @@ pub struct Comparison {
 
 pub struct Row {
     pub sign: &'static str,
-    pub kind: String,
+    pub kind: ChangeKind,
     pub path: String,
     pub before: String,
     pub after: String,
 }
 
 /// The comparisons of an answer of the API.
-pub fn comparisons(found: &Value) -> Vec<Comparison> {
-    let all = list(found, "comparisons").iter();
-    let mut all: Vec<Comparison> = all.map(comparison).collect();
+pub fn comparisons(found: Vec<swirl_api::changes::Comparison>) -> Vec<Comparison> {
+    let mut all: Vec<Comparison> = found.into_iter().map(comparison).collect();
     // Once is enough.
     for later in all.iter_mut().skip(1) {
         later.is_off = false;
@@ -36,32 +33,31 @@ pub fn comparisons(found: &Value) -> Vec<Comparison> {
 }
 
 /// A sentence about a previous state that cannot be shown; empty if there is nothing to say.
-pub fn note(found: &Value) -> &'static str {
-    match (found["first"] == true, found["complete"] == false) {
+pub fn note(found: &Compared) -> &'static str {
+    match (found.first, found.complete) {
         (true, _) => "This is the first state.",
-        (_, true) => {
+        (_, false) => {
             "The previous state began too far back in the history for this page to look for it."
         }
         _ => "",
     }
 }
 
-fn comparison(one: &Value) -> Comparison {
-    let (from, to) = (text(&one["from"], "state"), &one["to"]);
-    let line = text(&one["from"], "line");
-    let title = match (to["line"].as_u64(), to["ended"] == true) {
+fn comparison(one: swirl_api::changes::Comparison) -> Comparison {
+    let (from, line) = (one.from.state, one.from.line);
+    let title = match (one.to.line, one.to.ended) {
         (Some(end), _) => format!("In “{from}”, the previous state (lines {line} to {end})"),
         (None, true) => format!("In “{from}”, the last state (from line {line})"),
         (None, false) => format!("Since “{from}” began (line {line})"),
     };
-    let rows: Vec<Row> = list(one, "changes").iter().map(row).collect();
-    let missing = match one["missing"].as_str() {
+    let rows: Vec<Row> = one.changes.into_iter().flatten().map(row).collect();
+    let missing = match one.missing {
         None => "",
-        Some("no-longer-kept") => "The data of these states is no longer kept.",
-        Some("too-long") => "The data is longer than the history keeps (history.data_bytes).",
+        Some(Missing::NoLongerKept) => "The data of these states is no longer kept.",
+        Some(Missing::TooLong) => "The data is longer than the history keeps (history.data_bytes).",
         Some(_) => "The history has no data for these states, so the changes are unknown.",
     };
-    let is_cut = one["complete"] == false;
+    let is_cut = one.complete == Some(false);
     Comparison {
         title,
         summary: match missing.is_empty() {
@@ -69,15 +65,16 @@ fn comparison(one: &Value) -> Comparison {
             false => String::new(),
         },
         missing,
-        is_off: one["missing"] == "not-recorded",
+        is_off: one.missing == Some(Missing::NotRecorded),
         is_cut,
         rows,
     }
 }
 
 fn summary(rows: &[Row], is_cut: bool) -> String {
-    let count = |kind: &str| rows.iter().filter(|row| row.kind == kind).count();
-    let kinds = ["added", "changed", "removed"].map(|kind| (count(kind), kind));
+    let count = |kind: &ChangeKind| rows.iter().filter(|row| row.kind == *kind).count();
+    let kinds = [ChangeKind::Added, ChangeKind::Changed, ChangeKind::Removed];
+    let kinds = kinds.map(|kind| (count(&kind), kind));
     let some = kinds.iter().filter(|(count, _)| *count > 0);
     let texts: Vec<String> = some
         .map(|(count, kind)| format!("{count} {kind}"))
@@ -89,21 +86,20 @@ fn summary(rows: &[Row], is_cut: bool) -> String {
     }
 }
 
-fn row(change: &Value) -> Row {
-    let kind = text(change, "kind");
+fn row(change: Change) -> Row {
     Row {
-        sign: match kind.as_str() {
-            "added" => "+",
-            "removed" => "−",
+        sign: match change.kind {
+            ChangeKind::Added => "+",
+            ChangeKind::Removed => "−",
             _ => "~",
         },
-        kind,
-        path: match text(change, "path") {
-            path if path.is_empty() => "the whole data".to_owned(),
-            path => path,
+        kind: change.kind,
+        path: match change.path.is_empty() {
+            true => "the whole data".to_owned(),
+            false => change.path,
         },
-        before: text(change, "before"),
-        after: text(change, "after"),
+        before: change.before.unwrap_or_default(),
+        after: change.after.unwrap_or_default(),
     }
 }
 
@@ -115,14 +111,16 @@ mod tests {
 
     #[test]
     fn changes_are_counted_in_words() {
-        let found = json!({"comparisons": [
+        let found = json!({"id": "i", "at": null, "scope": "r", "comparisons": [
             {"from": {"line": 9, "state": "Ship"}, "to": {"line": null, "state": null, "ended": false}, "missing": null,
              "changes": [], "complete": true},
             {"from": {"line": 5, "state": "Charge"}, "to": {"line": 9, "state": "Ship", "ended": false}, "missing": null,
              "changes": [{"path": "/payment", "kind": "added", "after": "7"}, {"path": "", "kind": "changed",
                           "before": "1", "after": "2"}], "complete": false},
         ], "first": false, "complete": true});
-        let all = comparisons(&found);
+        let found: Compared = serde_json::from_value(found).unwrap();
+        assert_eq!(note(&found), "");
+        let all = comparisons(found.comparisons);
         let told: Vec<(&str, &str)> = all
             .iter()
             .map(|one| (one.title.as_str(), one.summary.as_str()))
@@ -141,19 +139,28 @@ mod tests {
             (all[1].rows[0].sign, all[1].rows[1].path.as_str()),
             ("+", "the whole data")
         );
-        assert_eq!(note(&found), "");
     }
 
     #[test]
     fn a_reason_is_given_for_what_is_missing() {
         let one = |missing: &str| {
             let to = json!({"line": null, "state": null, "ended": true});
-            comparison(&json!({"from": {"line": 2, "state": "A"}, "to": to, "missing": missing}))
+            let one = json!({"from": {"line": 2, "state": "A"}, "to": to, "missing": missing});
+            comparison(serde_json::from_value(one).unwrap())
         };
         assert!(one("not-recorded").is_off);
         assert!(one("no-longer-kept").missing.contains("no longer kept"));
         assert!(!one("too-long").is_off && one("too-long").summary.is_empty());
-        assert!(note(&json!({"first": true})).contains("the first state"));
-        assert!(note(&json!({"first": false, "complete": false})).contains("too far back"));
+        let mut found = Compared {
+            id: "i".to_owned(),
+            at: None,
+            scope: "r".to_owned(),
+            comparisons: Vec::new(),
+            first: true,
+            complete: false,
+        };
+        assert!(note(&found).contains("the first state"));
+        found.first = false;
+        assert!(note(&found).contains("too far back"));
     }
 }

@@ -4,12 +4,16 @@
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use swirl_api::definitions::{
+    DELETE, DEPLOY, Definition, DefinitionSummary, DeleteQuery, DeployQuery, Deployed, Deployment,
+    GET, GetQuery, LIST, Outcome, STATES, StatesQuery, Version,
+};
+use swirl_api::{Finding, Instant};
 
 use super::Done;
 use super::instance::bare;
 use super::occupied::Occupied;
-use crate::answer::{Answer, go_to, list, page, text, with_status};
+use crate::answer::{Answer, go_to, page, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::{Form, StyleNonce, Visitor, draw};
@@ -26,17 +30,14 @@ struct Row {
     version: String,
     path: String,
     workflow_path: String,
-    deployed: String,
+    deployed: Instant,
     latest: bool,
 }
 
 pub async fn index(visitor: Visitor, Query(done): Query<Done>) -> Answer {
     let shell = Shell::new(&visitor, "definitions", "Definitions").await?;
-    let found = visitor
-        .asking
-        .rows(&["definitions"], &[], "definitions")
-        .await?;
-    let mut rows: Vec<Row> = found.iter().map(row).collect();
+    let found = visitor.asking.ask_pages(LIST.ask()).await?;
+    let mut rows: Vec<Row> = found.definitions.into_iter().map(row).collect();
     // By name, the newest version first.
     rows.reverse();
     rows.sort_by(|a, b| a.id.cmp(&b.id));
@@ -46,15 +47,15 @@ pub async fn index(visitor: Visitor, Query(done): Query<Done>) -> Answer {
     })
 }
 
-fn row(row: &Value) -> Row {
-    let (id, version) = (text(row, "id"), text(row, "version"));
+fn row(row: DefinitionSummary) -> Row {
+    let (id, version) = (row.head.id, row.head.version);
     Row {
         path: format!("{}/{}", segment(&id), segment(&version)),
         workflow_path: segment(&id),
         id,
         version,
-        deployed: text(row, "deployedAt"),
-        latest: row["latest"] == true,
+        deployed: row.head.deployed_at,
+        latest: row.latest,
     }
 }
 
@@ -62,20 +63,14 @@ fn row(row: &Value) -> Row {
 #[template(path = "definition.html")]
 struct Page {
     shell: Shell,
-    id: String,
-    version: String,
     path: String,
     workflow_path: String,
-    name: String,
-    deployed: String,
-    digest: String,
-    resources: Vec<String>,
-    document: String,
+    found: Definition,
     chart: String,
     occupied: Occupied,
     /// How many parts of it do something else than they seem to; empty if none.
     told: String,
-    findings: Vec<Finding>,
+    findings: Vec<Found>,
 }
 
 pub async fn show(
@@ -84,29 +79,24 @@ pub async fn show(
     Query(done): Query<Done>,
 ) -> Answer {
     let shell = Shell::new(&visitor, "definitions", format!("{id} {version}")).await?;
-    let path = ["definitions", id.as_str(), version.as_str()];
-    let query = [("diagnostics", "true")];
-    let found = visitor.asking.get(&path, &query).await?;
-    let document = text(&found, "document");
-    let findings = findings(&found, &document);
-    let counted = ["definitions", id.as_str(), version.as_str(), "states"];
-    let counted = visitor.asking.get(&counted, &[("diagram", "true")]).await?;
-    let resources = list(&found, "resources").iter().filter_map(Value::as_str);
+    let at = Version { id, version };
+    let query = GetQuery {
+        diagnostics: true,
+        ..GetQuery::default()
+    };
+    let mut definition = visitor.asking.ask(GET.at(&at).query(query)).await?;
+    let findings = definition.diagnostics.take().unwrap_or_default();
+    let query = StatesQuery { diagram: true };
+    let mut counted = visitor.asking.ask(STATES.at(&at).query(query)).await?;
     page(&Page {
         shell: shell.with_done(done.done.as_deref()),
-        path: format!("{}/{}", segment(&id), segment(&version)),
-        workflow_path: segment(&id),
-        name: text(&found, "name"),
-        deployed: text(&found, "deployedAt"),
-        digest: text(&found, "digest"),
-        resources: resources.map(str::to_owned).collect(),
+        path: format!("{}/{}", segment(&at.id), segment(&at.version)),
+        workflow_path: segment(&at.id),
         told: attention(&findings),
-        findings,
-        document,
-        chart: bare(&text(&counted, "diagram")),
-        occupied: Occupied::new(&id, &version, &counted),
-        id,
-        version,
+        findings: found(findings, &definition.document),
+        found: definition,
+        chart: bare(&counted.diagram.take().unwrap_or_default()),
+        occupied: Occupied::new(counted),
     })
 }
 
@@ -133,7 +123,7 @@ struct Editor {
     reason: String,
     refused: String,
     told: String,
-    findings: Vec<Finding>,
+    findings: Vec<Found>,
 }
 
 /// The findings alone, for the editor's script.
@@ -141,23 +131,18 @@ struct Editor {
 #[template(path = "findings.html")]
 struct Findings {
     told: String,
-    findings: Vec<Finding>,
+    findings: Vec<Found>,
 }
 
-struct Finding {
-    severity: String,
+struct Found {
+    finding: Finding,
     place: String,
-    /// The number of that line; 0 if there is none.
-    number: u64,
-    /// The text of that line; empty if there is none.
+    /// The text of its line; empty if there is none.
     line: String,
-    code: String,
-    message: String,
-    hint: String,
 }
 
 /// The origin of a document, for messages.
-const NAME: (&str, &str) = ("name", "definition written in the console");
+const NAME: &str = "definition written in the console";
 
 /// Where findings will be.
 const NOTHING_YET: &str = "Nothing has been checked yet.";
@@ -184,66 +169,73 @@ impl Editor {
     }
 }
 
-/// Browsers end lines with CR LF.
-fn document(form: &Form) -> String {
-    form.get("document").replace("\r\n", "\n")
+/// A request that deploys what was written in a form, or checks it.
+fn sent(form: &Form, dry_run: bool) -> (Deployment, DeployQuery) {
+    let deployment = Deployment {
+        name: Some(NAME.to_owned()),
+        // Browsers end lines with CR LF.
+        document: form.get("document").replace("\r\n", "\n"),
+        ..Deployment::default()
+    };
+    let query = DeployQuery {
+        dry_run,
+        reason: form.reason_query().reason,
+        ..DeployQuery::default()
+    };
+    (deployment, query)
 }
 
 /// Checks a document that is being written. A refusal is an answer here, not a failure of the request.
 pub async fn check(visitor: Visitor, form: Form) -> Answer {
-    let document = document(&form);
-    if document.trim().is_empty() {
+    let (deployment, query) = sent(&form, true);
+    if deployment.document.trim().is_empty() {
         return page(&Findings {
             told: NOTHING_YET.to_owned(),
             findings: Vec::new(),
         });
     }
-    let query = [NAME, ("dryRun", "true")];
-    let sent = visitor
-        .asking
-        .post(&["definitions"], &query, &[], &document);
-    let (told, body) = match sent.await {
-        Ok(body) => {
-            let (id, version) = (text(&body, "id"), text(&body, "version"));
-            let told = match body["outcome"] == "unchanged" {
-                true => format!("✓ {id} {version} is deployed like this already."),
-                false => format!("✓ It can be deployed as {id} {version}."),
+    let call = DEPLOY.ask().query(query).body(&deployment);
+    let (told, findings) = match visitor.asking.ask(call).await {
+        Ok(Deployed {
+            id,
+            version,
+            outcome,
+            diagnostics,
+            ..
+        }) => {
+            let told = match outcome {
+                Outcome::Unchanged => format!("✓ {id} {version} is deployed like this already."),
+                _ => format!("✓ It can be deployed as {id} {version}."),
             };
-            (told, body)
+            (told, diagnostics.unwrap_or_default())
         }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return Err(refusal.into()),
         Err(refusal) => {
-            let told = match refusal.problem.more.diagnostics.len() {
+            let findings = refusal.problem.more.diagnostics;
+            let told = match findings.len() {
                 0 => format!("✕ {}", refusal.problem.detail),
                 1 => "✕ 1 finding.".to_owned(),
                 count => format!("✕ {count} findings."),
             };
-            (
-                told,
-                json!({"diagnostics": refusal.problem.more.diagnostics}),
-            )
+            (told, findings)
         }
     };
     page(&Findings {
         told,
-        findings: findings(&body, &document),
+        findings: found(findings, &deployment.document),
     })
 }
 
 pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
-    let document = document(&form);
-    let query = [&[NAME][..], &*form.reason()].concat();
-    let sent = visitor
-        .asking
-        .post(&["definitions"], &query, &[], &document);
-    match sent.await {
-        Ok(body) => {
-            let (id, version) = (text(&body, "id"), text(&body, "version"));
-            let done = match body["outcome"] == "unchanged" {
-                true => "unchanged",
-                false => "deployed",
+    let (deployment, query) = sent(&form, false);
+    let call = DEPLOY.ask().query(query).body(&deployment);
+    match visitor.asking.ask(call).await {
+        Ok(deployed) => {
+            let done = match deployed.outcome {
+                Outcome::Unchanged => "unchanged",
+                _ => "deployed",
             };
-            let path = format!("{}/{}", segment(&id), segment(&version));
+            let path = format!("{}/{}", segment(&deployed.id), segment(&deployed.version));
             go_to(&format!("/console/definitions/{path}?done={done}"))
         }
         Err(refusal) => {
@@ -255,49 +247,35 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 return Err(refusal.into());
             }
             let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
-            let found = json!({"diagnostics": refusal.problem.more.diagnostics});
+            let problem = refusal.problem;
             let editor = Editor {
                 shell,
                 nonce: draw()?,
                 told: String::new(),
-                findings: findings(&found, &document),
+                findings: found(problem.more.diagnostics, &deployment.document),
                 reason: form.get("reason").to_owned(),
-                refused: refusal.problem.detail,
-                document,
+                refused: problem.detail,
+                document: deployment.document,
             };
             editor.answer(refusal.status)
         }
     }
 }
 
-fn findings(body: &Value, document: &str) -> Vec<Finding> {
-    let all = list(body, "diagnostics").iter();
-    all.map(|one| finding(one, document)).collect()
-}
-
-fn finding(finding: &Value, document: &str) -> Finding {
-    let line = finding["line"]
-        .as_u64()
-        .or(finding["position"]["line"].as_u64());
-    let path = text(finding, "path");
-    let written = |line: u64| {
-        document
-            .lines()
-            .nth(usize::try_from(line).ok()?.checked_sub(1)?)
+fn found(findings: Vec<Finding>, document: &str) -> Vec<Found> {
+    let one = |finding: Finding| {
+        let line = finding.line.and_then(|line| line.checked_sub(1));
+        let line = line.and_then(|line| document.lines().nth(line));
+        Found {
+            line: line.unwrap_or_default().trim().to_owned(),
+            place: match finding.line {
+                Some(line) => format!("line {line}"),
+                None => finding.path.clone().unwrap_or_default(),
+            },
+            finding,
+        }
     };
-    Finding {
-        line: line.and_then(written).unwrap_or_default().trim().to_owned(),
-        severity: text(finding, "severity"),
-        number: line.unwrap_or(0),
-        place: match (line, path.is_empty()) {
-            (Some(line), _) => format!("line {line}"),
-            (None, false) => path,
-            (None, true) => String::new(),
-        },
-        code: text(finding, "code"),
-        message: text(finding, "message"),
-        hint: text(finding, "hint"),
-    }
+    findings.into_iter().map(one).collect()
 }
 
 pub async fn delete(
@@ -305,7 +283,11 @@ pub async fn delete(
     Path((id, version)): Path<(String, String)>,
     form: Form,
 ) -> Answer {
-    let path = ["definitions", id.as_str(), version.as_str()];
-    visitor.asking.delete(&path, &form.reason()).await?;
+    let query = DeleteQuery {
+        force: false,
+        reason: form.reason_query().reason,
+    };
+    let call = DELETE.at(&Version { id, version }).query(query);
+    visitor.asking.ask(call).await?;
     go_to("/console/definitions?done=deleted")
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use swirl_api::actions::{
     CANCEL, Json, MIGRATE, Move, RERUN, RESUME, RETRY, Rerun, Retry, SKIP, SUSPEND,
 };
+use swirl_api::changes::{COMPARE, CompareQuery};
 use swirl_api::diagrams::{self, DrawQuery};
 use swirl_api::history::{History, HistoryEntry, HistoryQuery};
 use swirl_api::instance::{GET, GetQuery, HISTORY, InstanceId};
@@ -150,26 +151,20 @@ pub async fn show(
     headers: HeaderMap,
 ) -> Answer {
     visitor.asking.follows = console.hints.followed(&id, &headers);
-    let at = look.at.map(|at| at.to_string());
-    let then: Vec<(&str, &str)> = at.iter().map(|at| ("at", at.as_str())).collect();
-    let query = GetQuery {
-        at: look.at.map(|at| at as u64),
-        wait: None,
-    };
+    let at = look.at.map(|at| at as u64);
+    let query = GetQuery { at, wait: None };
     let found = GET.at(&InstanceId { id }).query(query);
     let mut found = visitor.asking.ask(found).await?;
     let title = format!("{} – instance", found.workflow);
     let shell = Shell::new(&visitor, "instances", title).await?;
     let history = history(&visitor, &found.id, &look).await?;
-    let query = DrawQuery {
-        at: look.at.map(|at| at as u64),
-    };
-    let drawn = diagrams::INSTANCE.at(&InstanceId {
+    let id = InstanceId {
         id: found.id.clone(),
-    });
-    let chart = visitor.asking.text(drawn.query(query)).await;
-    let compared = ["instances", found.id.as_str(), "changes"];
-    let compared = visitor.asking.get(&compared, &then).await?;
+    };
+    let drawn = diagrams::INSTANCE.at(&id).query(DrawQuery { at });
+    let chart = visitor.asking.text(drawn).await;
+    let compared = COMPARE.at(&id).query(CompareQuery { at });
+    let compared = visitor.asking.ask(compared).await?;
     let has_failed = found.status == Status::Faulted;
     let has_ended = found.status != Status::Running;
     let (first, total) = (history.before as usize, history.total as usize);
@@ -207,8 +202,8 @@ pub async fn show(
         chart: chart.map(|svg| bare(&svg)).unwrap_or_default(),
         bars: timeline(&history.entries, now, has_ended).unwrap_or_default(),
         data: data(&found),
-        changes: changes::comparisons(&compared),
         changes_note: changes::note(&compared),
+        changes: changes::comparisons(compared.comparisons),
         lines: (first + 1..)
             .zip(&history.entries)
             .map(|(number, entry)| line(number, entry, &mut last))
@@ -476,7 +471,7 @@ pub async fn operate(
     go_to(&format!("/console/instances/{at}?done={word}"))
 }
 
-fn parsed(what: &str, text: &str) -> Result<Data, Failure> {
+pub fn parsed(what: &str, text: &str) -> Result<Data, Failure> {
     Data::parse(text.as_bytes()).map_err(|error| {
         let detail = format!("the {what} is not valid JSON: {error}");
         Failure::new(StatusCode::BAD_REQUEST, detail)

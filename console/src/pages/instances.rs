@@ -3,6 +3,7 @@
 use askama::Template;
 use axum::extract::Query;
 use serde::Deserialize;
+use swirl_api::definitions;
 use swirl_api::instance::{InstanceSummary, Instances, LIST, ListQuery};
 use swirl_api::views::{self, SavedView};
 use swirl_api::{Condition, Instant};
@@ -10,7 +11,7 @@ use swirl_presentation::timeline::{shown, told};
 use url::form_urlencoded::Serializer;
 
 use super::Done;
-use crate::answer::{Answer, page, text};
+use crate::answer::{Answer, page};
 use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
 use crate::visitor::Visitor;
@@ -193,11 +194,9 @@ pub async fn show(
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let definitions = visitor
-        .asking
-        .rows(&["definitions"], &[], "definitions")
-        .await?;
-    let mut workflows: Vec<String> = definitions.iter().map(|row| text(row, "id")).collect();
+    let deployed = visitor.asking.ask_pages(definitions::LIST.ask()).await?;
+    let definitions = deployed.definitions.into_iter();
+    let mut workflows: Vec<String> = definitions.map(|one| one.head.id).collect();
     if !asked.workflow.is_empty() {
         workflows.push(asked.workflow.clone());
     }

@@ -1,14 +1,12 @@
 //! The instances in each state of a definition, for those who can't see the picture.
 
-use serde_json::Value;
+use swirl_api::definitions::{Occupancy, States};
 use url::form_urlencoded::Serializer;
-
-use crate::answer::{list, text};
 
 pub struct Occupied {
     pub rows: Vec<Row>,
     /// The number of instances that were counted.
-    pub counted: u64,
+    pub counted: usize,
     /// There are more.
     pub is_cut: bool,
 }
@@ -16,41 +14,31 @@ pub struct Occupied {
 pub struct Row {
     /// Empty: none that is known.
     pub state: String,
-    pub running: u64,
-    pub waiting: u64,
-    pub suspended: u64,
-    pub faulted: u64,
+    pub instances: Occupancy,
     /// The address of those that failed; empty if no query can name the state.
     pub failed_path: String,
 }
 
 impl Occupied {
-    /// Of an answer of the API. Only states with instances have a row.
-    pub fn new(id: &str, version: &str, found: &Value) -> Occupied {
-        let states = list(found, "states").iter();
-        let mut rows: Vec<Row> = states
-            .map(|one| Row::new(one, failed_path(id, version, &text(one, "state"))))
-            .collect();
-        rows.push(Row::new(&found["elsewhere"], String::new()));
-        rows.retain(|row| row.running + row.faulted > 0);
+    /// Only states with instances have a row.
+    pub fn new(found: States) -> Occupied {
+        let (workflow, version) = (found.workflow, found.version);
+        let states = found.states.into_iter().map(|one| Row {
+            failed_path: failed_path(&workflow, &version, &one.state),
+            state: one.state,
+            instances: one.instances,
+        });
+        let mut rows: Vec<Row> = states.collect();
+        rows.push(Row {
+            state: String::new(),
+            instances: found.elsewhere,
+            failed_path: String::new(),
+        });
+        rows.retain(|row| row.instances.running + row.instances.faulted > 0);
         Occupied {
             rows,
-            counted: found["counted"].as_u64().unwrap_or_default(),
-            is_cut: found["complete"] == false,
-        }
-    }
-}
-
-impl Row {
-    fn new(one: &Value, failed_path: String) -> Row {
-        let figure = |name: &str| one[name].as_u64().unwrap_or_default();
-        Row {
-            state: text(one, "state"),
-            running: figure("running"),
-            waiting: figure("waiting"),
-            suspended: figure("suspended"),
-            faulted: figure("faulted"),
-            failed_path,
+            counted: found.counted,
+            is_cut: !found.complete,
         }
     }
 }
@@ -88,19 +76,23 @@ mod tests {
     #[test]
     fn states_without_instances_have_no_row() {
         let figures = |running: u32, faulted: u32| json!({"running": running, "waiting": 0, "suspended": 0, "faulted": faulted});
-        let state = |name: &str, mut figures: Value| {
+        let state = |name: &str, mut figures: serde_json::Value| {
             figures["state"] = json!(name);
             figures
         };
         let found = json!({
+            "workflow": "order", "version": "1",
             "states": [state("A", figures(2, 1)), state("B", figures(0, 0))],
             "elsewhere": figures(1, 0), "counted": 4, "complete": false,
         });
-        let occupied = Occupied::new("order", "1", &found);
-        let rows = occupied
-            .rows
-            .iter()
-            .map(|row| (row.state.as_str(), row.running, row.faulted));
+        let occupied = Occupied::new(serde_json::from_value(found).unwrap());
+        let rows = occupied.rows.iter().map(|row| {
+            (
+                row.state.as_str(),
+                row.instances.running,
+                row.instances.faulted,
+            )
+        });
         assert_eq!(rows.collect::<Vec<_>>(), [("A", 2, 1), ("", 1, 0)]);
         assert!(occupied.is_cut && occupied.counted == 4);
         assert_eq!(

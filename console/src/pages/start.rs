@@ -4,9 +4,15 @@ use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use serde::Deserialize;
+use swirl_api::actions::Json;
+use swirl_api::definitions::{self, Version};
 use swirl_api::instance::{GET, InstanceId};
+use swirl_api::schedules::Workflow;
+use swirl_api::start::{START, StartQuery};
+use swirl_model::Data;
 
-use crate::answer::{Answer, go_to, text, with_status};
+use super::instance::parsed;
+use crate::answer::{Answer, go_to, with_status};
 use crate::asking::segment;
 use crate::form::{Field, fields, fill, filled};
 use crate::shell::Shell;
@@ -33,16 +39,17 @@ impl Page {
         version: &str,
     ) -> Result<Page, crate::answer::Failure> {
         let shell = Shell::new(visitor, "definitions", format!("Start {id}")).await?;
-        let found = visitor
-            .asking
-            .get(&["definitions", id, version], &[])
-            .await?;
+        let at = Version {
+            id: id.to_owned(),
+            version: version.to_owned(),
+        };
+        let found = visitor.asking.ask(definitions::GET.at(&at)).await?;
         Ok(Page {
             shell,
             path: format!("{}/{}", segment(id), segment(version)),
             id: id.to_owned(),
             version: version.to_owned(),
-            fields: fields(&found["inputSchema"]),
+            fields: fields(&found.input_schema.unwrap_or_default()),
             json: "{}".to_owned(),
             key: format!("console-{}", &draw()?[..32]),
             refused: String::new(),
@@ -83,8 +90,8 @@ pub async fn start(
     page.json = form.get("json").to_owned();
     page.key = form.get("key").to_owned();
     let input = match form.get("by") {
-        "json" => Ok(page.json.clone()),
-        _ => filled(&page.fields, &form).map(|input| input.to_string()),
+        "json" => parsed("input", &page.json).map_err(|failure| failure.detail),
+        _ => filled(&page.fields, &form).map(Data::from),
     };
     let input = match input {
         Ok(input) => input,
@@ -93,16 +100,15 @@ pub async fn start(
             return with_status(StatusCode::BAD_REQUEST, &page);
         }
     };
-    let headers = [
-        ("content-type", "application/json"),
-        ("idempotency-key", page.key.as_str()),
-    ];
-    let path = ["workflows", id.as_str(), "instances"];
-    let query = [("version", version.as_str())];
-    match visitor.asking.post(&path, &query, &headers, &input).await {
-        Ok(body) => {
-            let id = text(&body, "id");
-            go_to(&format!("/console/instances/{}?done=started", segment(&id)))
+    let query = StartQuery {
+        version: Some(version),
+        wait: None,
+    };
+    let call = START.at(&Workflow { id }).query(query).body(&Json(input));
+    match visitor.asking.ask(call.key(&page.key)).await {
+        Ok(begun) => {
+            let id = segment(begun.id());
+            go_to(&format!("/console/instances/{id}?done=started"))
         }
         Err(refusal) => {
             let is_about_it = matches!(

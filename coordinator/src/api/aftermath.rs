@@ -1,7 +1,7 @@
 //! What has become of an instance that a batch acted on.
 
 use futures::future::BoxFuture;
-use serde_json::{Value, json};
+use swirl_api::batches::BatchAfterwards;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_model::scope::{ActionStep, Scope, Work};
@@ -21,14 +21,7 @@ const DEPTH_MAX: usize = 20;
 #[derive(Debug, Default)]
 pub struct Aftermath {
     counts: Counts,
-    pub counted: u32,
-    gone: u32,
-    /// The operation or what follows from it is under way.
-    pending: u32,
-    /// Running ones that wait for something outside, or are suspended.
-    waiting: u32,
-    /// They continued, and are faulted now.
-    failed_again: u32,
+    others: BatchAfterwards,
 }
 
 impl Aftermath {
@@ -39,23 +32,23 @@ impl Aftermath {
         id: &InstanceId,
         status: Option<Status>,
     ) -> Result<(), Problem> {
-        self.counted += 1;
+        self.others.counted += 1;
         let Some(status) = status else {
-            self.gone += 1;
+            self.others.gone += 1;
             return Ok(());
         };
         *self.counts.of(status) += 1;
         let continues = ["retry", "skip", "rerun", "resume"].contains(&operation);
         match status {
             Status::Faulted if continues => match api.service.is_ordered(id).await? {
-                true => self.pending += 1,
-                false => self.failed_again += 1,
+                true => self.others.pending += 1,
+                false => self.others.failed_again += 1,
             },
-            Status::Running if operation == "cancel" => self.pending += 1,
+            Status::Running if operation == "cancel" => self.others.pending += 1,
             Status::Running => match rests(api, id.clone(), 0).await? {
-                true => self.waiting += 1,
+                true => self.others.waiting += 1,
                 // Other operations take effect at once, and the instance goes its way.
-                false => self.pending += u32::from(continues),
+                false => self.others.pending += u32::from(continues),
             },
             _ => {}
         }
@@ -63,16 +56,13 @@ impl Aftermath {
     }
 
     /// `complete`: all instances of the batch were counted. `ended`: the batch has ended.
-    pub fn shown(&self, complete: bool, ended: bool) -> Value {
-        let mut shown = json!(counts::shown(self.counts));
-        shown["gone"] = json!(self.gone);
-        shown["waiting"] = json!(self.waiting);
-        shown["failedAgain"] = json!(self.failed_again);
-        shown["pending"] = json!(self.pending);
-        shown["counted"] = json!(self.counted);
-        shown["complete"] = json!(complete);
-        shown["settled"] = json!(ended && self.pending == 0);
-        shown
+    pub fn shown(self, complete: bool, ended: bool) -> BatchAfterwards {
+        BatchAfterwards {
+            counts: counts::shown(self.counts),
+            complete,
+            settled: ended && self.others.pending == 0,
+            ..self.others
+        }
     }
 }
 

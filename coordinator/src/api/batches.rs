@@ -2,75 +2,41 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
+use axum::http::StatusCode;
 use futures::{StreamExt, TryStreamExt, stream};
-use serde::Deserialize;
-use serde_json::{Value, json};
-use swirl_model::Data;
+use swirl_api::actions::Json;
+use swirl_api::batches::{
+    Batch as Shown, BatchAfterwards, BatchId, BatchOrder as Ordered, BatchResult, BatchResults,
+    Batches as Listed, Created, GetQuery, Outcome, ResultsQuery,
+};
+use swirl_api::{Nothing, PageQuery, Reason};
 use swirl_model::instance::Status;
 use swirl_ports::{Batch, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 use swirl_service::{Audited, BatchLimits, Operation, RATE, RATE_MAX};
 
 use super::aftermath::Aftermath;
-use super::noted::audited;
-use super::operate::Asker;
-use super::problem::{Problem, bounded, cut};
-use super::request::{self, Parameters, Unread, located};
+use super::problem::{Problem, cut};
+use super::request::{self, located};
+use super::serve::{Asked, Done};
 use super::{Api, matching, paging, trial};
-use crate::access::Caller;
 
-/// The largest body, in bytes.
-const BODY_BYTES_MAX: usize = 64 << 10;
 /// How many instances of a batch a request examines in total, per read, and concurrently.
 const LOOKED_MAX: usize = 20_000;
 const LOOKED_AT_ONCE: u32 = 1_000;
 const CONCURRENT: usize = 32;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-struct BatchRequest {
-    operation: String,
-    #[serde(default, deserialize_with = "nullable")]
-    result: Option<Data>,
-    state: Option<String>,
-    patch: Option<String>,
-    version: Option<String>,
-    query: String,
-    reason: Option<String>,
-    rate: Option<u32>,
-    #[serde(default)]
-    dry_run: bool,
-}
-
-/// `null` is a valid result.
-fn nullable<'d, D: serde::Deserializer<'d>>(from: D) -> Result<Option<Data>, D::Error> {
-    Data::deserialize(from).map(Some)
-}
-
 pub async fn create(
-    State(api): State<Api>,
-    caller: Option<Extension<Caller>>,
-    headers: HeaderMap,
-    body: Unread,
-) -> Result<Response, Problem> {
+    api: Api,
+    asked: Asked<Nothing, Nothing, Ordered>,
+) -> Result<Done<Created>, Problem> {
     let (store, limits) = store(&api)?;
-    let bytes = request::text(body, BODY_BYTES_MAX).await?;
-    let asked: BatchRequest = serde_json::from_slice(&bytes).map_err(|error| {
-        let detail = format!(
-            "the body must be {{\"operation\": \"retry\", \"query\": \"status = faulted\", \"dryRun\": true}}: {error}"
-        );
-        Problem::bad_request("invalid-json", bounded(&detail))
-    })?;
-    let dry_run = asked.dry_run;
-    let request = match request::key(&headers)? {
+    let dry_run = asked.body.dry_run;
+    let request = match asked.key {
         Some(key) => format!("key {key}"),
         None => request::draw()?,
     };
-    let by = caller.map(|Extension(caller)| caller.name);
-    let mut order = order(&api, asked, by, &request)?;
+    let by = asked.caller.map(|caller| caller.name);
+    let mut order = order(&api, asked.body, by, &request)?;
     let operation = Operation::of(&order)
         .map_err(|error| Problem::bad_request("invalid-operation", error.to_string()))?;
     if !dry_run && let Some(found) = store.batch(&order.id).await? {
@@ -80,7 +46,8 @@ pub async fn create(
     order.matched = found.ids.len() as u32;
     if dry_run {
         let tally = trial::tally(&api, &found.ids, &operation, matching::SAMPLE).await?;
-        return Ok(Json(found.shown(&order, &tally)).into_response());
+        let trial = Created::Trial(found.shown(&order, &tally));
+        return Ok(Done::from(trial).with_status(StatusCode::OK));
     }
     let creation = store
         .create_batch(&order, &found.ids, limits.active)
@@ -109,7 +76,8 @@ pub async fn create(
         "a batch was created"
     );
     let entry = entry("batch", &order, order.reason.as_deref());
-    Ok(audited(answered.into_response(), entry))
+    let done = answered.unwrap_or_else(|problem| Done::new(Err(problem)));
+    Ok(done.audited(entry))
 }
 
 async fn stored(store: &dyn Batches, id: &str) -> Result<Batch, Problem> {
@@ -136,17 +104,15 @@ fn entry(action: &'static str, order: &BatchOrder, reason: Option<&str>) -> Audi
 }
 
 /// Returns 201 even if an earlier request created the batch, because 200 means a dry run.
-fn answer(batch: &Batch) -> Response {
-    let mut response = (StatusCode::CREATED, Json(shown(batch))).into_response();
-    if let Ok(location) = located(&["batches", &batch.order.id]).parse() {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    response
+fn answer(batch: &Batch) -> Done<Created> {
+    Done::from(Created::Batch(Box::new(shown(batch))))
+        .with_status(StatusCode::CREATED)
+        .located(located(&["batches", &batch.order.id]))
 }
 
 fn order(
     api: &Api,
-    asked: BatchRequest,
+    asked: Ordered,
     by: Option<String>,
     request: &str,
 ) -> Result<BatchOrder, Problem> {
@@ -164,8 +130,8 @@ fn order(
     }
     Ok(BatchOrder {
         id: api.service.batch_id(request),
-        operation: asked.operation,
-        result: asked.result,
+        operation: asked.operation.to_string(),
+        result: asked.result.map(|Json(result)| result),
         state: asked.state,
         patch: asked.patch,
         version: asked.version,
@@ -179,7 +145,7 @@ fn order(
 }
 
 /// The response to a request with the `Idempotency-Key` of an earlier one.
-fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
+fn repeated(order: &BatchOrder, found: &Batch) -> Result<Done<Created>, Problem> {
     let same = BatchOrder {
         created_at: found.order.created_at,
         matched: found.order.matched,
@@ -195,17 +161,10 @@ fn repeated(order: &BatchOrder, found: &Batch) -> Result<Response, Problem> {
     Ok(answer(found))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Listed {
-    after: Option<String>,
-    limit: Option<u32>,
-}
-
 pub async fn list(
-    State(api): State<Api>,
-    Parameters(asked): Parameters<Listed>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    Asked { query: asked, .. }: Asked<Nothing, PageQuery, Nothing>,
+) -> Result<Listed, Problem> {
     let limit = paging::limit(asked.limit)?;
     let after: Option<(i64, String)> = paging::place(asked.after.as_deref())?;
     let place = |batch: &Batch| (batch.order.created_at.0, batch.order.id.clone());
@@ -213,36 +172,32 @@ pub async fn list(
     all.retain(|batch| after.as_ref().is_none_or(|after| place(batch) < *after));
     all.sort_by_key(|batch| std::cmp::Reverse(place(batch)));
     let (rows, next) = paging::page(all, limit, place, shown);
-    Ok(Json(json!({
-        "batches": rows,
-        "complete": next.is_none(),
-        "next": next,
-    })))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ViewQuery {
-    #[serde(default)]
-    afterwards: bool,
+    Ok(Listed {
+        batches: rows,
+        complete: next.is_none(),
+        next,
+    })
 }
 
 pub async fn one(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Parameters(query): Parameters<ViewQuery>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    Asked { path, query, .. }: Asked<BatchId, GetQuery, Nothing>,
+) -> Result<Shown, Problem> {
     let store = store(&api)?.0;
-    let batch = stored(&*store, &id).await?;
+    let batch = stored(&*store, &path.id).await?;
     let mut view = shown(&batch);
     if query.afterwards {
-        view["afterwards"] = afterwards(&api, &*store, &batch).await?;
+        view.afterwards = Some(afterwards(&api, &*store, &batch).await?);
     }
-    Ok(Json(view))
+    Ok(view)
 }
 
 /// What has become of the instances that were processed.
-async fn afterwards(api: &Api, store: &dyn Batches, batch: &Batch) -> Result<Value, Problem> {
+async fn afterwards(
+    api: &Api,
+    store: &dyn Batches,
+    batch: &Batch,
+) -> Result<BatchAfterwards, Problem> {
     let mut aftermath = Aftermath::default();
     let turns = batch.counts.all();
     let looked = turns.min(LOOKED_MAX as u32);
@@ -274,31 +229,17 @@ async fn with_status(
     found.try_collect().await
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Results {
-    after: Option<String>,
-    limit: Option<u32>,
-    outcome: Option<String>,
-}
-
 pub async fn results(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Parameters(asked): Parameters<Results>,
-) -> Result<Json<Value>, Problem> {
-    const WORDS: [&str; 4] = ["done", "refused", "failed", "waiting"];
-    let limit = paging::limit(asked.limit)?;
-    let after: Option<u32> = paging::place(asked.after.as_deref())?;
-    if let Some(other) = asked
-        .outcome
-        .as_deref()
-        .filter(|word| !WORDS.contains(word))
-    {
+    api: Api,
+    Asked { path, query, .. }: Asked<BatchId, ResultsQuery, Nothing>,
+) -> Result<BatchResults, Problem> {
+    let (id, limit) = (path.id, paging::limit(query.limit)?);
+    let after: Option<u32> = paging::place(query.after.as_deref())?;
+    if let Some(Outcome::Other(other)) = &query.outcome {
         let detail = format!(
             "'{}' is not a valid outcome; use one of {}",
             cut(other),
-            WORDS.join(", ")
+            Outcome::WORDS.join(", ")
         );
         return Err(Problem::bad_request("invalid-query", detail));
     }
@@ -314,8 +255,12 @@ pub async fn results(
                 break;
             }
             place += 1;
-            let word = word(item.outcome.as_ref());
-            if asked.outcome.as_deref().is_none_or(|wanted| wanted == word) {
+            let outcome = outcome(item.outcome.as_ref());
+            if query
+                .outcome
+                .as_ref()
+                .is_none_or(|wanted| *wanted == outcome)
+            {
                 rows.push(item);
             }
         }
@@ -326,69 +271,54 @@ pub async fn results(
     } else {
         None
     };
-    Ok(Json(json!({
-        "results": rows.iter().map(result).collect::<Vec<_>>(),
-        "complete": next.is_none(),
-        "next": next,
-    })))
+    Ok(BatchResults {
+        results: rows.into_iter().map(result).collect(),
+        complete: next.is_none(),
+        next,
+    })
 }
 
-fn word(outcome: Option<&BatchOutcome>) -> &'static str {
+fn outcome(outcome: Option<&BatchOutcome>) -> Outcome {
     match outcome {
-        None => "waiting",
-        Some(BatchOutcome::Done) => "done",
-        Some(BatchOutcome::Refused { .. }) => "refused",
-        Some(BatchOutcome::Failed { .. }) => "failed",
+        None => Outcome::Waiting,
+        Some(BatchOutcome::Done) => Outcome::Done,
+        Some(BatchOutcome::Refused { .. }) => Outcome::Refused,
+        Some(BatchOutcome::Failed { .. }) => Outcome::Failed,
     }
 }
 
-fn result((item, status): &(BatchItem, Option<Status>)) -> Value {
-    let mut row = json!({
-        "instance": item.instance.as_str(),
-        "outcome": word(item.outcome.as_ref()),
-        "status": status.map(Status::as_str),
-    });
-    match &item.outcome {
-        Some(BatchOutcome::Refused { code, detail }) => {
-            row["code"] = json!(code);
-            row["detail"] = json!(detail);
-        }
-        Some(BatchOutcome::Failed { detail }) => row["detail"] = json!(detail),
-        Some(BatchOutcome::Done) | None => {}
+fn result((item, status): (BatchItem, Option<Status>)) -> BatchResult {
+    let word = outcome(item.outcome.as_ref());
+    let (code, detail) = match item.outcome {
+        Some(BatchOutcome::Refused { code, detail }) => (Some(code), Some(detail)),
+        Some(BatchOutcome::Failed { detail }) => (None, Some(detail)),
+        Some(BatchOutcome::Done) | None => (None, None),
+    };
+    BatchResult {
+        instance: item.instance.to_string(),
+        outcome: word,
+        status: status.map(Into::into),
+        code,
+        detail,
     }
-    row
 }
 
-pub async fn pause(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-) -> Result<Response, Problem> {
-    change(&api, &id, BatchState::Paused, asker).await
+type Change = Asked<BatchId, Reason, Nothing>;
+
+pub async fn pause(api: Api, asked: Change) -> Result<Done<Shown>, Problem> {
+    change(&api, BatchState::Paused, asked).await
 }
 
-pub async fn resume(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-) -> Result<Response, Problem> {
-    change(&api, &id, BatchState::Running, asker).await
+pub async fn resume(api: Api, asked: Change) -> Result<Done<Shown>, Problem> {
+    change(&api, BatchState::Running, asked).await
 }
 
-pub async fn stop(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    asker: Asker,
-) -> Result<Response, Problem> {
-    change(&api, &id, BatchState::Stopped, asker).await
+pub async fn stop(api: Api, asked: Change) -> Result<Done<Shown>, Problem> {
+    change(&api, BatchState::Stopped, asked).await
 }
 
-async fn change(
-    api: &Api,
-    id: &str,
-    to: BatchState,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
+async fn change(api: &Api, to: BatchState, asked: Change) -> Result<Done<Shown>, Problem> {
+    let (operator, id) = (asked.operator()?, &asked.path.id);
     let store = store(api)?.0;
     let before = stored(&*store, id).await?.state;
     if !before.may_become(to) {
@@ -407,41 +337,33 @@ async fn change(
         BatchState::Stopped | BatchState::Completed => "batch-stop",
     };
     let entry = entry(action, &after.order, operator.reason.as_deref());
-    Ok(audited(Json(shown(&after)).into_response(), entry))
+    Ok(Done::from(shown(&after)).audited(entry))
 }
 
-fn shown(batch: &Batch) -> Value {
+fn shown(batch: &Batch) -> Shown {
     let (order, counts) = (&batch.order, &batch.counts);
-    let mut shown = json!({
-        "id": order.id,
-        "operation": order.operation,
-        "query": order.query,
-        "reason": order.reason,
-        "by": order.by,
-        "rate": order.rate,
-        "status": batch.state.as_str(),
-        "createdAt": format!("{:.3}", order.created_at),
-        "endedAt": batch.ended_at.map(|at| format!("{at:.3}")),
-        "matched": order.matched,
-        "done": counts.done,
-        "refused": counts.refused,
-        "failed": counts.failed,
-        "waiting": order.matched.saturating_sub(counts.all()),
-        "refusals": counts.refusals,
-    });
-    if let Some(result) = &order.result {
-        shown["result"] = Value::from(result);
+    Shown {
+        id: order.id.clone(),
+        operation: order.operation.as_str().into(),
+        query: order.query.clone(),
+        reason: order.reason.clone(),
+        by: order.by.clone(),
+        rate: order.rate,
+        status: batch.state.as_str().into(),
+        created_at: order.created_at.into(),
+        ended_at: batch.ended_at.map(Into::into),
+        matched: order.matched,
+        done: counts.done,
+        refused: counts.refused,
+        failed: counts.failed,
+        waiting: order.matched.saturating_sub(counts.all()),
+        refusals: counts.refusals.clone(),
+        result: order.result.clone().map(Json),
+        state: order.state.clone(),
+        patch: order.patch.clone(),
+        version: order.version.clone(),
+        afterwards: None,
     }
-    if let Some(state) = &order.state {
-        shown["state"] = json!(state);
-    }
-    if let Some(patch) = &order.patch {
-        shown["patch"] = json!(patch);
-    }
-    if let Some(version) = &order.version {
-        shown["version"] = json!(version);
-    }
-    shown
 }
 
 fn store(api: &Api) -> Result<(Arc<dyn Batches>, BatchLimits), Problem> {

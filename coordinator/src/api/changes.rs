@@ -2,21 +2,21 @@
 //!
 //! Histories have the data with which states began, if everything is recorded (`history.data`).
 
-use axum::Json;
-use axum::extract::{Path, State};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
+use swirl_api::Nothing;
+use swirl_api::changes::{Beginning, CompareQuery, Compared, Comparison, Missing, Until};
+use swirl_api::instance::InstanceId as Named;
 use swirl_model::Data;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Instance, Status};
 use swirl_ports::HistoryPart;
-use swirl_presentation::changes::{Change, changes};
+use swirl_presentation::changes::changes;
 
 use super::Api;
 use super::problem::Problem;
-use super::request::Parameters;
 use super::rewind;
+use super::serve::Asked;
 
 /// How many entries are searched for the beginnings of the last two states, from the last one backwards, and how many
 /// are read at a time.
@@ -27,24 +27,17 @@ const READS_MAX: usize = 24;
 /// Larger data, in bytes of JSON, is not compared.
 const DATA_BYTES_MAX: usize = 1 << 20;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Look {
-    /// The number of the history's entry at which the instance is looked at.
-    at: Option<u64>,
-}
-
 pub async fn of_instance(
-    State(api): State<Api>,
-    Path(id): Path<String>,
-    Parameters(look): Parameters<Look>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    asked: Asked<Named, CompareQuery, Nothing>,
+) -> Result<Compared, Problem> {
+    let (Named { id }, CompareQuery { at }) = (asked.path, asked.query);
     let called = api.service.called(&id).await?;
     let found = api.queries.instance(&called).await?;
     let instance = found.ok_or_else(|| Problem::no_instance(&id))?;
-    let (last, total) = last_entry(&api, &called, look.at).await?;
-    let end = look.at.unwrap_or(total);
-    let scope = match (look.at, &last) {
+    let (last, total) = last_entry(&api, &called, at).await?;
+    let end = at.unwrap_or(total);
+    let scope = match (at, &last) {
         (Some(_), Some(entry)) => entry.scope.clone(),
         _ => ScopeId::root(),
     };
@@ -56,28 +49,35 @@ pub async fn of_instance(
         false => (scope, search.of_scope),
     };
     let latest = match scope.is_root() {
-        true => latest(&api, &instance, look.at, last.as_ref()).await?,
+        true => latest(&api, &instance, at, last.as_ref()).await?,
         false => None,
     };
     let mut comparisons = Vec::new();
     if let [begin, ..] = &begun[..]
         && let Some((data, is_end)) = &latest
     {
-        let to = json!({"line": null, "state": null, "ended": is_end});
+        let to = Until {
+            ended: *is_end,
+            ..Until::default()
+        };
         comparisons.push(begin.compared(Some(data), to, None));
     }
     if let [end, begin] = &begun[..] {
-        let to = json!({"line": end.line, "state": end.state, "ended": false});
-        comparisons.push(begin.compared(end.data.as_ref(), to, end.missing));
+        let to = Until {
+            line: Some(end.line),
+            state: Some(end.state.clone()),
+            ended: false,
+        };
+        comparisons.push(begin.compared(end.data.as_ref(), to, end.missing.clone()));
     }
-    Ok(Json(json!({
-        "id": called.as_str(),
-        "at": look.at,
-        "scope": scope.as_str(),
-        "comparisons": comparisons,
-        "first": is_first,
-        "complete": begun.len() == 2 || is_first,
-    })))
+    Ok(Compared {
+        id: called.to_string(),
+        at,
+        scope: scope.to_string(),
+        comparisons,
+        first: is_first,
+        complete: begun.len() == 2 || is_first,
+    })
 }
 
 /// The beginning of a state.
@@ -86,17 +86,17 @@ struct Begun {
     state: String,
     data: Option<Value>,
     /// Why there is no data.
-    missing: Option<&'static str>,
+    missing: Option<Missing>,
 }
 
 impl Begun {
     fn new(line: u64, state: &str, entry: &HistoryEntry) -> Begun {
         let found = entry.data.as_ref().and_then(|data| data.get("state_data"));
         let (data, missing) = match found {
-            Some(data) if is_cut(&data) => (None, Some("too-long")),
+            Some(data) if is_cut(&data) => (None, Some(Missing::TooLong)),
             Some(data) => (Some(Value::from(&data)), None),
-            None if entry.data_until.is_some() => (None, Some("no-longer-kept")),
-            None => (None, Some("not-recorded")),
+            None if entry.data_until.is_some() => (None, Some(Missing::NoLongerKept)),
+            None => (None, Some(Missing::NotRecorded)),
         };
         Begun {
             line,
@@ -107,27 +107,19 @@ impl Begun {
     }
 
     /// Lists the changes since. `missing`: why there is no newer data.
-    fn compared(&self, newer: Option<&Value>, to: Value, missing: Option<&'static str>) -> Value {
-        let mut comparison = json!({
-            "from": {"line": self.line, "state": self.state},
-            "to": to,
-            "missing": self.missing.or(missing),
-        });
-        if let (Some(before), Some(after)) = (&self.data, newer) {
-            let found = changes(before, after);
-            comparison["changes"] = json!(found.all.iter().map(shown).collect::<Vec<_>>());
-            comparison["complete"] = json!(!found.is_cut);
+    fn compared(&self, newer: Option<&Value>, to: Until, missing: Option<Missing>) -> Comparison {
+        let sides = self.data.as_ref().zip(newer);
+        let found = sides.map(|(before, after)| changes(before, after));
+        Comparison {
+            from: Beginning {
+                line: self.line,
+                state: self.state.clone(),
+            },
+            to,
+            missing: self.missing.clone().or(missing),
+            complete: found.as_ref().map(|found| !found.is_cut),
+            changes: found.map(|found| found.all),
         }
-        comparison
-    }
-}
-
-pub(super) fn shown(change: &Change) -> swirl_api::actions::Change {
-    swirl_api::actions::Change {
-        path: change.path.clone(),
-        kind: change.kind.as_str().into(),
-        before: change.before.clone(),
-        after: change.after.clone(),
     }
 }
 

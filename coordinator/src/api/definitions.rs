@@ -1,25 +1,28 @@
 //! `/definitions`
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use axum::{Extension, Json};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde_json::Value;
+use swirl_api::definitions::{
+    Activated, DEPLOYMENT, Definition, DefinitionSummary, Definitions, DeleteQuery,
+    DeletedDefinition, DeployQuery, Deployed as Answer, Deployment, GetQuery, Head, NextStart,
+    Outcome as Word, Version,
+};
+use swirl_api::schedules::Workflow;
+use swirl_api::{Nothing, PageQuery, Reason};
 use swirl_model::ids::DefinitionId;
 use swirl_ports::DefinitionHead;
 use swirl_runtime::Deployed;
 use swirl_service::{Audited, Deletion};
 
-use super::noted::audited;
-use super::operate::Asker;
 use super::paging;
 use super::places;
 use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
+use super::serve::{Asked, Done};
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
 use crate::server::Peer;
@@ -29,38 +32,14 @@ const DOCUMENT_BYTES_MAX: usize = 1 << 20;
 /// The largest document with all documents that it refers to, in bytes.
 const WHOLE_BYTES_MAX: usize = 16 << 20;
 
-/// A document together with the files that it refers to.
-const WHOLE: &str = "application/vnd.swirl.deployment+json";
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Whole {
-    name: Option<String>,
-    document: String,
-    #[serde(default)]
-    resources: BTreeMap<String, String>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Deploy {
-    /// The origin of the document, for messages.
-    name: Option<String>,
-    /// The document is only checked.
-    #[serde(default, rename = "dryRun")]
-    dry_run: bool,
-    /// For the audit log.
-    reason: Option<String>,
-}
-
 pub async fn deploy(
     State(api): State<Api>,
-    Parameters(query): Parameters<Deploy>,
+    Parameters(query): Parameters<DeployQuery>,
     caller: Option<Extension<Caller>>,
     peer: Option<Extension<Peer>>,
     headers: HeaderMap,
     body: Unread,
-) -> Result<Response, Problem> {
+) -> Result<Done<Answer>, Problem> {
     let dry_run = query.dry_run;
     let reason = request::reason(query.reason.clone())?;
     let source = read(query, &headers, body).await?;
@@ -77,11 +56,10 @@ pub async fn deploy(
         true => api.check(source).await?,
         false => api.deploy_with_warnings(source).await?,
     };
-    let (status, id, outcome) = match outcome {
-        Outcome::New(id) => (StatusCode::CREATED, id, "new"),
-        Outcome::Unchanged(id) => (StatusCode::OK, id, "unchanged"),
+    let (id, outcome) = match outcome {
+        Outcome::New(id) => (id, Word::New),
         // A request never replaces a definition.
-        Outcome::Replaced(id) => (StatusCode::OK, id, "replaced"),
+        Outcome::Unchanged(id) | Outcome::Replaced(id) => (id, Word::Unchanged),
         Outcome::Conflict(id) | Outcome::InUse(id, _) => {
             return Err(Problem::conflict(
                 "definition-conflict",
@@ -104,25 +82,25 @@ pub async fn deploy(
             .with(|more| more.diagnostics = findings));
         }
     };
+    let is_new = outcome == Word::New;
+    let done = Done::from(Answer {
+        id: id.workflow.to_string(),
+        version: id.version.to_string(),
+        outcome,
+        dry_run,
+        diagnostics: Some(warnings).filter(|warnings| dry_run || !warnings.is_empty()),
+    });
     if dry_run {
-        let body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome,
-            "dryRun": true, "diagnostics": warnings});
-        return Ok(Json(body).into_response());
+        return Ok(done);
     }
-    let location = located(&["definitions", &id.workflow, &id.version]);
-    let mut body = json!({"id": &*id.workflow, "version": &*id.version, "outcome": outcome});
-    if !warnings.is_empty() {
-        body["diagnostics"] = warnings.into();
-    }
-    let mut response = (status, Json(body)).into_response();
-    if let Ok(location) = location.parse() {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    if status == StatusCode::CREATED {
-        let entry = Audited::definition("deploy", &id).because(reason.as_deref());
-        response = audited(response, entry);
-    }
-    Ok(response)
+    let done = done.located(located(&["definitions", &id.workflow, &id.version]));
+    Ok(match is_new {
+        true => {
+            let entry = Audited::definition("deploy", &id).because(reason.as_deref());
+            done.with_status(StatusCode::CREATED).audited(entry)
+        }
+        false => done,
+    })
 }
 
 fn too_many() -> Problem {
@@ -136,16 +114,16 @@ fn too_many() -> Problem {
     )
 }
 
-async fn read(query: Deploy, headers: &HeaderMap, body: Unread) -> Result<Source, Problem> {
+async fn read(query: DeployQuery, headers: &HeaderMap, body: Unread) -> Result<Source, Problem> {
     let named = |name: Option<&str>| cut(name.unwrap_or("definition"));
-    if request::media_type(headers)?.as_deref() != Some(WHOLE) {
+    if request::media_type(headers)?.as_deref() != Some(DEPLOYMENT) {
         let bytes = request::text(body, DOCUMENT_BYTES_MAX).await?;
         let document = String::from_utf8(bytes.to_vec())
             .map_err(|_| Problem::unreadable("invalid-text", "the document is not UTF-8 text"))?;
         return Ok(Source::new(named(query.name.as_deref()), document));
     }
     let bytes = request::text(body, WHOLE_BYTES_MAX).await?;
-    let whole: Whole = serde_json::from_slice(&bytes).map_err(|error| {
+    let whole: Deployment = serde_json::from_slice(&bytes).map_err(|error| {
         let message = format!(
             "the body must be an object with 'document' and, where needed, 'resources' and 'name': {error}"
         );
@@ -166,13 +144,6 @@ async fn read(query: Deploy, headers: &HeaderMap, body: Unread) -> Result<Source
     })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Listing {
-    after: Option<String>,
-    limit: Option<u32>,
-}
-
 /// The position of a definition in the listing: by workflow, then in the order of deployment.
 type Place = (String, i64, String);
 
@@ -183,11 +154,11 @@ fn place_of(deployed: &Deployed) -> Place {
 }
 
 pub async fn list(
-    State(api): State<Api>,
-    Parameters(listing): Parameters<Listing>,
-) -> Result<Json<Value>, Problem> {
-    let limit = paging::limit(listing.limit)?;
-    let after: Option<Place> = paging::place(listing.after.as_deref())?;
+    api: Api,
+    Asked { query, .. }: Asked<Nothing, PageQuery, Nothing>,
+) -> Result<Definitions, Problem> {
+    let limit = paging::limit(query.limit)?;
+    let after: Option<Place> = paging::place(query.after.as_deref())?;
     let catalog = api.service.registry.catalog().await?;
     let open = catalog
         .open()
@@ -199,57 +170,47 @@ pub async fn list(
     let next = paging::cut(&mut rows, limit, |(place, _)| place.clone());
     let mut definitions = Vec::new();
     for (_, deployed) in rows {
-        let mut row = summary(&deployed.head);
         let latest = catalog.latest_of(&deployed.id().workflow);
-        let is_latest = latest.is_some_and(|latest| latest.id() == deployed.id());
-        row["latest"] = json!(is_latest);
-        if is_latest && deployed.calendar.is_some() {
-            let next = api.service.next_of(deployed).await?;
-            let paused = api.service.is_paused(&deployed.id().workflow).await?;
-            row["schedule"] = json!({
-                "next": next.filter(|_| !paused).map(|at| format!("{at:.3}")),
-                "paused": paused,
-            });
-        }
-        definitions.push(row);
+        let latest = latest.is_some_and(|latest| latest.id() == deployed.id());
+        let schedule = match latest && deployed.calendar.is_some() {
+            true => {
+                let next = api.service.next_of(deployed).await?;
+                let paused = api.service.is_paused(&deployed.id().workflow).await?;
+                let next = next.filter(|_| !paused).map(Into::into);
+                Some(NextStart { next, paused })
+            }
+            false => None,
+        };
+        definitions.push(DefinitionSummary {
+            head: head(&deployed.head),
+            latest,
+            schedule,
+        });
     }
-    Ok(Json(json!({
-        "definitions": definitions,
-        "complete": next.is_none(),
-        "next": next,
-    })))
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Delete {
-    #[serde(default)]
-    force: bool,
-    /// For the audit log.
-    reason: Option<String>,
+    Ok(Definitions {
+        definitions,
+        complete: next.is_none(),
+        next,
+    })
 }
 
 pub async fn delete(
-    State(api): State<Api>,
-    Path((workflow, version)): Path<(String, String)>,
-    Parameters(query): Parameters<Delete>,
-) -> Result<Response, Problem> {
+    api: Api,
+    Asked { path, query, .. }: Asked<Version, DeleteQuery, Nothing>,
+) -> Result<Done<DeletedDefinition>, Problem> {
     let reason = request::reason(query.reason)?;
-    let id = DefinitionId {
-        workflow: workflow.into(),
-        version: version.into(),
-    };
+    let id = id_of(&path);
     match api.service.delete(&*api.queries, &id, query.force).await? {
         Deletion::Deleted(instances) => {
-            let response = Json(json!({
-                "id": &*id.workflow,
-                "version": &*id.version,
-                "instances": instances,
-            }));
             let entry = Audited::definition("delete", &id)
                 .because(reason.as_deref())
                 .with("instances", instances);
-            Ok(audited(response.into_response(), entry))
+            let done = Done::from(DeletedDefinition {
+                id: path.id,
+                version: path.version,
+                instances,
+            });
+            Ok(done.audited(entry))
         }
         Deletion::InUse(instances) => {
             let detail = format!(
@@ -266,25 +227,23 @@ pub async fn delete(
 
 /// Makes an older version current.
 pub async fn activate(
-    State(api): State<Api>,
-    Path((workflow, version)): Path<(String, String)>,
-    Asker(operator): Asker,
-) -> Result<Response, Problem> {
-    let id = DefinitionId {
-        workflow: workflow.into(),
-        version: version.into(),
-    };
+    api: Api,
+    asked: Asked<Version, Reason, Nothing>,
+) -> Result<Done<Activated>, Problem> {
+    let (operator, id) = (asked.operator()?, id_of(&asked.path));
     let Some(changed) = api.service.activate(&id).await? else {
         return Err(unknown(&id));
     };
-    let body = json!({"id": &*id.workflow, "version": &*id.version, "changed": changed});
-    let response = Json(body).into_response();
+    let Version { id: named, version } = asked.path;
+    let done = Done::from(Activated {
+        id: named,
+        version,
+        changed,
+    });
+    let entry = Audited::definition("activate", &id).because(operator.reason.as_deref());
     Ok(match changed {
-        true => {
-            let entry = Audited::definition("activate", &id);
-            audited(response, entry.because(operator.reason.as_deref()))
-        }
-        false => response,
+        true => done.audited(entry),
+        false => done,
     })
 }
 
@@ -296,61 +255,56 @@ pub(super) async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, 
     })
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Shown {
-    /// Includes the files that the document refers to, as they were at deployment.
-    #[serde(default)]
-    contents: bool,
-    /// Includes the warnings about the document.
-    #[serde(default)]
-    diagnostics: bool,
-}
-
 pub async fn latest(
-    State(api): State<Api>,
-    Path(workflow): Path<String>,
-    Parameters(shown): Parameters<Shown>,
-) -> Result<Json<Value>, Problem> {
-    let found = resolve(&api, &workflow).await?;
-    whole(&api, found.id(), &shown).await
+    api: Api,
+    Asked { path, query, .. }: Asked<Workflow, GetQuery, Nothing>,
+) -> Result<Definition, Problem> {
+    let found = resolve(&api, &path.id).await?;
+    whole(&api, found.id(), query).await
 }
 
 pub async fn one(
-    State(api): State<Api>,
-    Path((workflow, version)): Path<(String, String)>,
-    Parameters(shown): Parameters<Shown>,
-) -> Result<Json<Value>, Problem> {
-    let id = DefinitionId {
-        workflow: workflow.into(),
-        version: version.into(),
-    };
-    whole(&api, &id, &shown).await
+    api: Api,
+    Asked { path, query, .. }: Asked<Version, GetQuery, Nothing>,
+) -> Result<Definition, Problem> {
+    whole(&api, &id_of(&path), query).await
 }
 
-async fn whole(api: &Api, id: &DefinitionId, shown: &Shown) -> Result<Json<Value>, Problem> {
+async fn whole(api: &Api, id: &DefinitionId, query: GetQuery) -> Result<Definition, Problem> {
     let record = api.service.registry.store().get(id).await?;
     let record = record.filter(|record| record.deleted.is_none());
     let record = record.ok_or_else(|| unknown(id))?;
-    let mut body = summary(&record.head());
-    body["document"] = json!(record.document);
-    let resources: Vec<&str> = record.resources.iter().map(|(uri, _)| &**uri).collect();
-    body["resources"] = json!(resources);
-    if shown.diagnostics {
-        body["diagnostics"] = api.warnings(&record).await.into();
-    }
-    if shown.contents {
-        let contents = record.resources.iter();
-        let contents = contents.map(|(uri, text)| (uri.to_string(), json!(&**text)));
-        body["contents"] = Value::Object(contents.collect());
-    }
+    let resources = record.resources.iter();
+    let contents = query.contents.then(|| {
+        let contents = resources.clone();
+        contents
+            .map(|(uri, text)| (uri.to_string(), text.to_string()))
+            .collect()
+    });
     // A definition that this build cannot read is still shown.
-    if let Ok(definition) = api.service.registry.get(id).await
-        && let Some(schema) = &definition.workflow.input_schema
-    {
-        body["inputSchema"] = Value::from(&schema.schema);
+    let definition = api.service.registry.get(id).await.ok();
+    let schema = definition
+        .as_ref()
+        .and_then(|one| one.workflow.input_schema.as_ref());
+    let diagnostics = match query.diagnostics {
+        true => Some(api.warnings(&record).await),
+        false => None,
+    };
+    Ok(Definition {
+        head: head(&record.head()),
+        document: record.document.to_string(),
+        resources: resources.map(|(uri, _)| uri.to_string()).collect(),
+        diagnostics,
+        contents,
+        input_schema: schema.map(|schema| Value::from(&schema.schema)),
+    })
+}
+
+fn id_of(version: &Version) -> DefinitionId {
+    DefinitionId {
+        workflow: version.id.as_str().into(),
+        version: version.version.as_str().into(),
     }
-    Ok(Json(body))
 }
 
 fn unknown(id: &DefinitionId) -> Problem {
@@ -358,12 +312,12 @@ fn unknown(id: &DefinitionId) -> Problem {
     Problem::not_found("unknown-workflow", detail)
 }
 
-fn summary(head: &DefinitionHead) -> Value {
-    json!({
-        "id": &*head.id.workflow,
-        "version": &*head.id.version,
-        "name": head.name,
-        "digest": head.digest,
-        "deployedAt": format!("{:.3}", head.deployed_at),
-    })
+fn head(head: &DefinitionHead) -> Head {
+    Head {
+        id: head.id.workflow.to_string(),
+        version: head.id.version.to_string(),
+        name: head.name.to_string(),
+        digest: head.digest.to_string(),
+        deployed_at: head.deployed_at.into(),
+    }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
-use serde_json::Value;
+use swirl_api::Finding;
 use swirl_console::VIEWERS_MAX;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
 use swirl_ports::{Batches, DefinitionRecord, InstanceQueries, SavedViews};
@@ -242,7 +242,7 @@ impl Api {
     pub(super) async fn deploy_with_warnings(
         &self,
         source: Source,
-    ) -> Result<(Outcome, Vec<Value>), Error> {
+    ) -> Result<(Outcome, Vec<Finding>), Error> {
         self.deployer
             .deploy(self.reader.clone(), source, false)
             .await
@@ -263,7 +263,7 @@ impl Api {
     }
 
     /// The warnings about a deployed document.
-    pub(super) async fn warnings(&self, record: &DefinitionRecord) -> Vec<Value> {
+    pub(super) async fn warnings(&self, record: &DefinitionRecord) -> Vec<Finding> {
         let source = Source {
             resources: record.resources.clone(),
             ..Source::new(record.name.clone(), record.document.clone())
@@ -277,7 +277,7 @@ impl Api {
     ///
     /// # Errors
     /// The store failed.
-    pub(super) async fn check(&self, source: Source) -> Result<(Outcome, Vec<Value>), Error> {
+    pub(super) async fn check(&self, source: Source) -> Result<(Outcome, Vec<Finding>), Error> {
         self.deployer.check(self.reader.clone(), source).await
     }
 }

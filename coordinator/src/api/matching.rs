@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use swirl_api::batches::{BatchTrial, Sample};
 use swirl_model::ids::InstanceId;
 use swirl_ports::{BatchOrder, Counts, Filter, Summary};
 use swirl_service::BatchLimits;
@@ -119,39 +119,29 @@ impl Found {
         }
     }
 
-    pub fn shown(&self, order: &BatchOrder, tally: &Tally) -> Value {
-        let sample = self.sample.iter().map(|row| {
-            let mut shown = json!({
-                "id": row.header.id.as_str(),
-                "workflow": &*row.header.definition.workflow,
-                "version": row.header.version,
-                "status": row.status.as_str(),
-                "suspended": row.suspended,
-                "startedAt": format!("{:.3}", row.header.started_at),
-            });
-            if let Some(error) = &row.error {
-                shown["error"] = Value::from(&error.to_data());
-            }
-            if let Some(data) = tally.data(&row.header.id) {
-                shown["data"] = json!(data);
-            }
-            shown
+    pub fn shown(self, order: &BatchOrder, tally: &Tally) -> BatchTrial {
+        let sample = self.sample.into_iter().map(|row| Sample {
+            id: row.header.id.to_string(),
+            workflow: row.header.definition.workflow.to_string(),
+            version: row.header.version.to_string(),
+            status: row.status.into(),
+            suspended: row.suspended,
+            started_at: row.header.started_at.into(),
+            error: row.error.as_ref().map(Into::into),
+            data: tally.data(&row.header.id).cloned(),
         });
-        let mut shown = json!({
-            "dryRun": true,
-            "operation": order.operation,
-            "query": order.query,
-            "matched": order.matched,
-            "fit": tally.fit,
-            "checked": tally.checked,
-            "misfits": tally.reasons(),
-            "counts": counts::shown(self.counts),
-            "sample": sample.collect::<Vec<_>>(),
-            "scanned": self.scanned,
-        });
-        if let Some(version) = &order.version {
-            shown["version"] = json!(version);
+        BatchTrial {
+            dry_run: true,
+            operation: order.operation.as_str().into(),
+            query: order.query.clone(),
+            matched: order.matched,
+            fit: tally.fit,
+            checked: tally.checked,
+            misfits: tally.reasons(),
+            counts: counts::shown(self.counts),
+            sample: sample.collect(),
+            scanned: self.scanned,
+            version: order.version.clone(),
         }
-        shown
     }
 }

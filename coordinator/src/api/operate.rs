@@ -1,9 +1,6 @@
 //! `POST /instances/{id}/...` and `DELETE /instances/{id}`: an operator's actions on an instance.
 
-use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
-use axum::http::request::Parts;
-use serde::Deserialize;
 use swirl_api::actions::{Accepted, ActionPreview, Continued, Json, RemovedInstance, Rerun, Retry};
 use swirl_api::instance::InstanceId as Named;
 use swirl_api::{Nothing, Reason};
@@ -16,35 +13,8 @@ use swirl_service::{
 };
 
 use super::problem::{Problem, bounded, cut};
-use super::request::{self, Parameters};
 use super::serve::{Asked, Done};
 use super::{Api, trial};
-use crate::access::Caller;
-
-/// The operator who sent the request, and the reason: `?reason=`.
-pub struct Asker(pub(super) Operator);
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReasonQuery {
-    reason: Option<String>,
-}
-
-impl<S: Send + Sync> FromRequestParts<S> for Asker {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Asker, Problem> {
-        let Parameters(ReasonQuery { reason }) =
-            Parameters::from_request_parts(parts, state).await?;
-        let reason = request::reason(reason)?;
-        let caller = parts.extensions.get::<Caller>();
-        Ok(Asker(Operator {
-            name: caller.map(|caller| caller.name.clone()),
-            reason,
-            batch: None,
-        }))
-    }
-}
 
 pub async fn cancel(
     api: Api,

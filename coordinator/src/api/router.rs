@@ -12,7 +12,7 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, options, post};
+use axum::routing::{get, options, post};
 use futures::FutureExt;
 use percent_encoding::percent_decode_str;
 use swirl_api::server::{self, Health};
@@ -44,50 +44,29 @@ const SHARED: [&str; 4] = [
 
 /// All routes with their handlers.
 fn routes() -> Vec<Route> {
-    use Need::{Deploy, Operate, Read, Start};
     vec![
         serve(&swirl_api::audit::LIST, audit::list),
-        (Read, "/api/v1/batches", get(batches::list)),
-        (Operate, "/api/v1/batches", post(batches::create)),
-        (Read, "/api/v1/batches/{id}", get(batches::one)),
-        (Operate, "/api/v1/batches/{id}/pause", post(batches::pause)),
-        (Read, "/api/v1/batches/{id}/results", get(batches::results)),
-        (
-            Operate,
-            "/api/v1/batches/{id}/resume",
-            post(batches::resume),
-        ),
-        (Operate, "/api/v1/batches/{id}/stop", post(batches::stop)),
+        serve(&swirl_api::batches::LIST, batches::list),
+        serve(&swirl_api::batches::CREATE, batches::create),
+        serve(&swirl_api::batches::GET, batches::one),
+        serve(&swirl_api::batches::PAUSE, batches::pause),
+        serve(&swirl_api::batches::RESULTS, batches::results),
+        serve(&swirl_api::batches::RESUME, batches::resume),
+        serve(&swirl_api::batches::STOP, batches::stop),
         serve(&swirl_api::counts::COUNT, counts::counts),
         serve(&swirl_api::dead_letters::LIST, dead_letters::list),
         serve(&swirl_api::dead_letters::GET, dead_letters::one),
         serve(&swirl_api::dead_letters::DROP, dead_letters::remove),
         serve(&swirl_api::dead_letters::RETRY, dead_letters::retry),
-        (Read, "/api/v1/definitions", get(definitions::list)),
-        (Deploy, "/api/v1/definitions", post(definitions::deploy)),
-        (Read, "/api/v1/definitions/{id}", get(definitions::latest)),
-        (
-            Read,
-            "/api/v1/definitions/{id}/{version}",
-            get(definitions::one),
-        ),
-        (
-            Deploy,
-            "/api/v1/definitions/{id}/{version}",
-            delete(definitions::delete),
-        ),
-        serve(&swirl_api::events::RECENT, events::recent),
-        (
-            Deploy,
-            "/api/v1/definitions/{id}/{version}/activate",
-            post(definitions::activate),
-        ),
+        serve(&swirl_api::definitions::LIST, definitions::list),
+        by_itself(&swirl_api::definitions::DEPLOY, definitions::deploy),
+        serve(&swirl_api::definitions::LATEST, definitions::latest),
+        serve(&swirl_api::definitions::GET, definitions::one),
+        serve(&swirl_api::definitions::DELETE, definitions::delete),
+        serve(&swirl_api::definitions::ACTIVATE, definitions::activate),
         by_itself(&swirl_api::diagrams::DEFINITION, diagrams::definition),
-        (
-            Read,
-            "/api/v1/definitions/{id}/{version}/states",
-            get(states::states),
-        ),
+        serve(&swirl_api::definitions::STATES, states::states),
+        serve(&swirl_api::events::RECENT, events::recent),
         by_itself(&swirl_api::events::PUBLISH, events::publish),
         (Need::Nothing, "/api/v1/events", options(events::handshake)),
         by_itself(&swirl_api::events::EXPLAIN, events::explain),
@@ -95,11 +74,7 @@ fn routes() -> Vec<Route> {
         serve(&swirl_api::instance::GET, instances::one),
         serve(&swirl_api::actions::REMOVE, operate::remove),
         serve(&swirl_api::actions::CANCEL, operate::cancel),
-        (
-            Read,
-            "/api/v1/instances/{id}/changes",
-            get(changes::of_instance),
-        ),
+        serve(&swirl_api::changes::COMPARE, changes::of_instance),
         by_itself(&swirl_api::diagrams::INSTANCE, diagrams::instance),
         serve(&swirl_api::instance::HISTORY, instances::history),
         serve(&swirl_api::actions::MIGRATE, migrate::migrate),
@@ -117,11 +92,7 @@ fn routes() -> Vec<Route> {
         serve(&swirl_api::views::REMOVE, views::remove),
         serve(&swirl_api::system::SYSTEM, system::system),
         serve(&swirl_api::system::CHECKS, system::checks),
-        (
-            Start,
-            "/api/v1/workflows/{id}/instances",
-            post(start::start),
-        ),
+        serve(&swirl_api::start::START, start::start),
         serve(&swirl_api::schedules::BACKFILL, schedules::backfill),
         serve(&swirl_api::schedules::FIRE, schedules::fire),
         serve(&swirl_api::schedules::PAUSE, schedules::pause),

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::handler::Handler;
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodFilter, MethodRouter, on};
 use serde::Serialize;
@@ -26,6 +26,7 @@ pub(super) struct Asked<P, Q, B> {
     pub query: Q,
     pub body: B,
     pub key: Option<String>,
+    pub headers: HeaderMap,
     /// Unless the server is open to everybody.
     pub caller: Option<Caller>,
 }
@@ -101,8 +102,15 @@ impl<A> Done<A> {
     }
 }
 
+impl<A: Serialize> IntoResponse for Done<A> {
+    fn into_response(self) -> Response {
+        self.written(200)
+    }
+}
+
 impl<A: Serialize> Done<A> {
-    fn into_response(self, status: u16) -> Response {
+    /// `status`: unless the handler has set another one.
+    fn written(self, status: u16) -> Response {
         let status = self.status.or(StatusCode::from_u16(status).ok());
         let answer = self.answer.map(|answer| Json(answer).into_response());
         let mut response = answer.unwrap_or_else(IntoResponse::into_response);
@@ -136,7 +144,7 @@ where
             Err(problem) => return problem.into_response(),
         };
         match handler(api, asked).await {
-            Ok(done) => done.into().into_response(endpoint.status()),
+            Ok(done) => done.into().written(endpoint.status()),
             Err(problem) => problem.into_response(),
         }
     };
@@ -175,6 +183,7 @@ where
         false => None,
     };
     let caller = parts.extensions.get().cloned();
+    let headers = parts.headers.clone();
     let body = match &endpoint.takes {
         // No members.
         None => parsed(b"{}", "{}")?,
@@ -182,7 +191,7 @@ where
             let Ok(unread) = Unread::from_request(Request::from_parts(parts, body), &()).await;
             let bytes = request::text(unread, takes.bytes_max).await?;
             match bytes.is_empty() && !takes.required {
-                true => parsed(b"null", takes.example)?,
+                true => parsed(takes.absent.as_bytes(), takes.example)?,
                 false => parsed(&bytes, takes.example)?,
             }
         }
@@ -192,6 +201,7 @@ where
         query,
         body,
         key,
+        headers,
         caller,
     })
 }

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use axum::Json;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode, header};
-use axum::response::{IntoResponse, Response};
-use serde::Deserialize;
-use serde_json::json;
-use swirl_model::Data;
+use axum::http::{HeaderMap, StatusCode};
+use swirl_api::actions::Json;
+use swirl_api::schedules::{self, Workflow};
+use swirl_api::start::{Begun, StartQuery};
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
@@ -19,10 +16,9 @@ use swirl_service::{Refused, StartRequest, Started};
 use super::Api;
 use super::instance_view::shown;
 use super::problem::{Problem, bounded};
-use super::request::{self, Parameters, Unread, located};
+use super::request::{self, located};
+use super::serve::{Asked, Done};
 
-/// The largest input, in bytes.
-const INPUT_BYTES_MAX: usize = 1 << 20;
 /// The maximum time for which a request may wait for the end of its instance.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The shortest and the longest pause between two polls of an instance.
@@ -32,36 +28,20 @@ const PAUSE_MAX: Duration = Duration::from_millis(50);
 const NOTIFIED_PAUSE: Duration = Duration::from_millis(50);
 const NOTIFIED_PAUSE_MAX: Duration = Duration::from_secs(1);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Query {
-    version: Option<String>,
-    wait: Option<String>,
-}
-
 pub async fn start(
-    State(api): State<Api>,
-    Path(workflow): Path<String>,
-    Parameters(query): Parameters<Query>,
-    headers: HeaderMap,
-    body: Unread,
-) -> Result<Response, Problem> {
-    let wait = wait(query.wait.as_deref(), &headers)?;
-    let key = request::key(&headers)?;
-    let bytes = request::text(body, INPUT_BYTES_MAX).await?;
-    let input = if bytes.is_empty() {
-        Data::object()
-    } else {
-        request::json(&bytes)?
-    };
+    api: Api,
+    asked: Asked<Workflow, StartQuery, Json>,
+) -> Result<Done<Begun>, Problem> {
+    let wait = wait(asked.query.wait.as_deref(), &asked.headers)?;
+    let Json(input) = asked.body;
     let request = StartRequest {
-        workflow,
-        version: query.version,
+        workflow: asked.path.id,
+        version: asked.query.version,
         input,
-        key,
+        key: asked.key,
         request: request::draw()?,
         watched: wait.is_some(),
-        trace: trace(&headers),
+        trace: trace(&asked.headers),
     };
     let (id, new, ended) = match api.service.start(request).await? {
         Ok(Started::New(id)) => (id, true, None),
@@ -69,32 +49,30 @@ pub async fn start(
         Ok(Started::Existing(id)) => (id, false, None),
         Err(refused) => return Err(problem(&refused)),
     };
-    let mut response = match wait {
+    let location = located(&["instances", id.as_str()]);
+    let (begun, status) = match wait {
         None => {
-            let status = if new {
-                StatusCode::CREATED
-            } else {
-                StatusCode::OK
+            let id = id.to_string();
+            let status = match new {
+                true => StatusCode::CREATED,
+                false => StatusCode::OK,
             };
-            (status, Json(json!({"id": id.as_str(), "new": new}))).into_response()
+            (Begun::Started(schedules::Started { id, new }), status)
         }
         Some(wait) => {
             let found = match ended {
                 Some(instance) => (instance, Vec::new()),
                 None => until_end(&api, &id, wait, new, PAUSE_MAX).await?,
             };
-            let status = if found.0.state.status.ended() {
-                StatusCode::OK
-            } else {
-                StatusCode::ACCEPTED
+            let status = match found.0.state.status.ended() {
+                true => StatusCode::OK,
+                false => StatusCode::ACCEPTED,
             };
-            (status, Json(shown(&api, &found).await?)).into_response()
+            let instance = Box::new(shown(&api, &found).await?);
+            (Begun::Instance(instance), status)
         }
     };
-    if let Ok(location) = located(&["instances", id.as_str()]).parse() {
-        response.headers_mut().insert(header::LOCATION, location);
-    }
-    Ok(response)
+    Ok(Done::from(begun).with_status(status).located(location))
 }
 
 fn problem(refused: &Refused) -> Problem {

@@ -4,22 +4,20 @@
 
 use std::sync::Arc;
 
-use axum::Json;
-use axum::extract::{Path, State};
 use futures::{StreamExt, stream};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use swirl_api::Nothing;
+use swirl_api::definitions::{Occupancy, StateOccupancy, States, StatesQuery, Version};
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 use swirl_model::instance::Status;
 use swirl_ports::{Filter, Summary};
+use swirl_presentation::Occupancies;
 use swirl_presentation::place::{is_waiting, place};
-use swirl_presentation::{Occupancies, Occupancy};
 
 use super::Api;
 use super::pictures::Shown;
 use super::problem::{Problem, bounded};
-use super::request::Parameters;
+use super::serve::Asked;
 
 /// How many running and how many faulted instances are counted, the newest first.
 const COUNTED_MAX: usize = 500;
@@ -28,21 +26,13 @@ const SEEN_MAX: usize = 20_000;
 /// How many instances are read at a time.
 const AT_ONCE: usize = 16;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Asked {
-    /// Whether the answer has the picture with these figures.
-    #[serde(default)]
-    diagram: bool,
-}
-
 pub async fn states(
-    State(api): State<Api>,
-    Path((workflow, version)): Path<(String, String)>,
-    Parameters(asked): Parameters<Asked>,
-) -> Result<Json<Value>, Problem> {
+    api: Api,
+    asked: Asked<Version, StatesQuery, Nothing>,
+) -> Result<States, Problem> {
+    let Version { id, version } = &asked.path;
     let registry = &api.service.registry;
-    let found = registry.resolve(&workflow, Some(&version)).await?;
+    let found = registry.resolve(id, Some(version)).await?;
     let definition = found
         .map_err(|unknown| Problem::not_found("unknown-workflow", bounded(&unknown.to_string())))?;
     let id = &definition.id;
@@ -63,29 +53,25 @@ pub async fn states(
         found.add_to(into);
     }
     let all = definition.workflow.states.iter();
-    let all: Vec<Value> = all
-        .map(|state| {
-            let mut row = figures(states.get(&state.name));
-            row["state"] = json!(&*state.name);
-            row
-        })
-        .collect();
-    let mut answer = json!({
-        "workflow": &*id.workflow,
-        "version": &*id.version,
-        "states": all,
-        "elsewhere": figures(elsewhere),
-        "counted": counted,
-        "complete": all_running && all_faulted,
+    let all = all.map(|state| StateOccupancy {
+        state: state.name.to_string(),
+        instances: states.get(&state.name),
     });
-    if asked.diagram {
-        let drawn = api
-            .pictures
-            .get(&definition, Shown::Occupied(states))
-            .await?;
-        answer["diagram"] = json!(String::from_utf8_lossy(&drawn));
+    let mut answer = States {
+        workflow: id.workflow.to_string(),
+        version: id.version.to_string(),
+        states: all.collect(),
+        elsewhere,
+        counted,
+        complete: all_running && all_faulted,
+        diagram: None,
+    };
+    if asked.query.diagram {
+        let shown = Shown::Occupied(states);
+        let drawn = api.pictures.get(&definition, shown).await?;
+        answer.diagram = Some(String::from_utf8_lossy(&drawn).into_owned());
     }
-    Ok(Json(answer))
+    Ok(answer)
 }
 
 /// The newest instances of a version, and whether these are all.
@@ -165,13 +151,4 @@ fn known<'d>(definition: &'d Definition, name: &str) -> Option<&'d Arc<str>> {
     states
         .find(|state| &*state.name == name)
         .map(|state| &state.name)
-}
-
-fn figures(occupancy: Occupancy) -> Value {
-    json!({
-        "running": occupancy.running,
-        "waiting": occupancy.waiting,
-        "suspended": occupancy.suspended,
-        "faulted": occupancy.faulted,
-    })
 }

@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream};
-use serde_json::{Value, json};
+use serde_json::Value;
 use swirl_api::actions::DataPreview;
+use swirl_api::batches::Misfit;
 use swirl_model::ids::InstanceId;
 use swirl_ports::InstanceKey;
 use swirl_presentation::changes::changes;
 use swirl_service::{Operation, Preview, Refusal, Replaced, Unfit};
 
 use super::Api;
-use super::changes::shown;
 use super::problem::Problem;
 
 /// How many instances a dry run checks concurrently, and for how long.
@@ -78,15 +78,23 @@ impl Tally {
     }
 
     /// The most frequent reason first.
-    pub fn reasons(&self) -> Vec<Value> {
+    pub fn reasons(&self) -> Vec<Misfit> {
         let mut reasons: Vec<_> = self.reasons.iter().collect();
         reasons.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
-        let listed = reasons.into_iter().map(|(refusal, (count, id))| {
-            json!({"code": refusal.code, "reason": refusal.reason, "count": count, "instance": id})
+        let listed = reasons.into_iter().map(|(refusal, (count, id))| Misfit {
+            code: refusal.code.to_string(),
+            reason: refusal.reason.clone(),
+            count: *count,
+            instance: Some(id.clone()),
         });
-        let mut listed: Vec<Value> = listed.collect();
+        let mut listed: Vec<Misfit> = listed.collect();
         if self.others > 0 {
-            listed.push(json!({"code": "others", "reason": "other reasons", "count": self.others}));
+            listed.push(Misfit {
+                code: "others".to_owned(),
+                reason: "other reasons".to_owned(),
+                count: self.others,
+                instance: None,
+            });
         }
         listed
     }
@@ -108,7 +116,7 @@ pub fn replaced(data: &Replaced) -> DataPreview {
     }
     let found = changes(&Value::from(&data.before), &Value::from(&data.after));
     DataPreview {
-        changes: Some(found.all.iter().map(shown).collect()),
+        changes: Some(found.all),
         complete: !found.is_cut,
     }
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
+use swirl_api::Finding;
 use swirl_coordinator::access::Access;
 use swirl_coordinator::api::{ReadDocument, Reader, Source};
 use tokio::time::timeout;
@@ -23,16 +24,14 @@ struct Slow {
 }
 
 impl Reader for Slow {
-    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Finding>> {
         if source.document == GOOD {
             return Reads.read(source);
         }
         self.begun.fetch_add(1, Ordering::SeqCst);
         futures::executor::block_on(source.wanted.over());
         self.gone.fetch_add(1, Ordering::SeqCst);
-        Err(vec![
-            json!({"severity": "error", "message": "nobody waits for it"}),
-        ])
+        Err(vec![Finding::error("gone", "nobody waits for it")])
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use swirl_api::Finding;
 use swirl_console::VIEWERS_MAX;
 use swirl_coordinator::access::{Access, Oidc, Token, TokenEntry, Tokens, hash};
 use swirl_coordinator::api::{Api, ReadDocument, Reader, Source};
@@ -25,8 +25,8 @@ use tokio::task::JoinHandle;
 struct Refuses;
 
 impl Reader for Refuses {
-    fn read(&self, _: &Source) -> Result<ReadDocument, Vec<Value>> {
-        Err(vec![json!({"severity": "error", "message": "no"})])
+    fn read(&self, _: &Source) -> Result<ReadDocument, Vec<Finding>> {
+        Err(vec![Finding::error("no", "no")])
     }
 }
 
@@ -51,7 +51,7 @@ fn lower(record: &DefinitionRecord) -> Result<Workflow, String> {
 pub struct Reads;
 
 impl Reader for Reads {
-    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Finding>> {
         let (document, options) = (source.document.as_bytes(), swirl_spec::Options::default());
         let reading = swirl_spec::read(document, &NoFiles, &options);
         Ok(Deployment {
@@ -86,7 +86,7 @@ impl Held {
 }
 
 impl Reader for Held {
-    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Finding>> {
         self.begun.send(()).unwrap();
         let _ = self.goes_on.lock().unwrap().recv_timeout(PATIENCE);
         Refuses.read(source)

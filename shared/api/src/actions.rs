@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize};
 use swirl_access::Need;
 use swirl_model::Data;
 
+use crate::changes::Change;
 use crate::endpoint::{Endpoint, Method, Nothing, Reason};
 use crate::instance::{InstanceId, Status};
-use crate::words::words;
 
 const TAG: &str = "Instances";
 const ACCEPTED: &str = "Accepted; it is committed, and carried out soon.";
@@ -135,7 +135,7 @@ impl JsonSchema for Json {
 }
 
 /// `null` is data, as opposed to a member that is absent.
-fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Json>, D::Error> {
+pub(crate) fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(from).map(Some)
 }
 
@@ -263,26 +263,6 @@ pub struct DataPreview {
     pub changes: Option<Vec<Change>>,
     /// These are all.
     pub complete: bool,
-}
-
-words! {
-    /// The kind of change to a value.
-    ChangeKind {
-        Added = "added",
-        Changed = "changed",
-        Removed = "removed",
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(inline)]
-pub struct Change {
-    pub path: String,
-    pub kind: ChangeKind,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub before: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub after: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -42,6 +42,8 @@ pub enum Text {}
 pub struct Call<Q, B, A> {
     request: Request,
     query: Q,
+    /// The media type of the body.
+    media: &'static str,
     types: PhantomData<fn(&B) -> A>,
 }
 
@@ -77,6 +79,7 @@ impl<P: Serialize, Q: Default, B, A> Endpoint<P, Q, B, A> {
                 repeatable: self.repeatable,
             },
             query: Q::default(),
+            media: self.takes.map_or("", |takes| takes.bodies[0].0),
             types: PhantomData,
         }
     }
@@ -95,6 +98,7 @@ impl<Q, B, A> Call<Q, B, A> {
         self.request
             .headers
             .push(("idempotency-key", key.to_owned()));
+        self.request.repeatable = true;
         self
     }
 

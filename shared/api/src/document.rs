@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::endpoint::{Bodies, Endpoint, Method};
 use crate::problem::Problem;
 use crate::{
-    actions, audit, counts, dead_letters, diagrams, events, instance, overview, schedules, server,
-    system, views,
+    actions, audit, batches, changes, counts, dead_letters, definitions, diagrams, events, instance,
+    overview, schedules, server, start, system, views,
 };
 
 /// The routes that have types, in alphabetical order.
@@ -23,11 +23,26 @@ static ROUTES: &[&dyn Described] = &[
     &actions::SKIP,
     &actions::SUSPEND,
     &audit::LIST,
+    &batches::CREATE,
+    &batches::GET,
+    &batches::LIST,
+    &batches::PAUSE,
+    &batches::RESULTS,
+    &batches::RESUME,
+    &batches::STOP,
+    &changes::COMPARE,
     &counts::COUNT,
     &dead_letters::DROP,
     &dead_letters::GET,
     &dead_letters::LIST,
     &dead_letters::RETRY,
+    &definitions::ACTIVATE,
+    &definitions::DELETE,
+    &definitions::DEPLOY,
+    &definitions::GET,
+    &definitions::LATEST,
+    &definitions::LIST,
+    &definitions::STATES,
     &diagrams::DEFINITION,
     &diagrams::INSTANCE,
     &events::EXPLAIN,
@@ -47,6 +62,7 @@ static ROUTES: &[&dyn Described] = &[
     &server::METRICS,
     &server::OPENAPI,
     &server::READY,
+    &start::START,
     &system::CHECKS,
     &system::SYSTEM,
     &views::LIST,
@@ -132,10 +148,11 @@ where
         }
         let mut parameters = Vec::new();
         schemas.parameters::<P>("path", &mut parameters);
-        if let Some(about) = self.key {
+        for (name, about) in [("Idempotency-Key", self.key), ("Prefer", self.prefer)] {
+            let Some(about) = about else { continue };
             let schema = json!({"type": "string"});
             parameters.push(
-                json!({"name": "Idempotency-Key", "in": "header", "description": about, "schema": schema}),
+                json!({"name": name, "in": "header", "description": about, "schema": schema}),
             );
         }
         schemas.parameters::<Q>("query", &mut parameters);

@@ -22,6 +22,18 @@ pub struct Reason {
     pub reason: Option<String>,
 }
 
+/// The parameters of a listing.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct PageQuery {
+    /// Where to go on: 'next' of another page.
+    pub after: Option<String>,
+    /// How many at most.
+    #[schemars(range(min = 1, max = 1000), extend("default" = 100))]
+    pub limit: Option<u32>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     Delete,
@@ -60,6 +72,8 @@ pub(crate) struct Success {
 pub struct Takes {
     pub bytes_max: usize,
     pub required: bool,
+    /// The meaning of an empty body, unless it is required.
+    pub absent: &'static str,
     /// For the message to a client that has sent something else.
     pub example: &'static str,
     pub(crate) about: &'static str,
@@ -81,7 +95,9 @@ pub struct Endpoint<P, Q, B, A> {
     pub(crate) description: &'static str,
     /// The effect of an `Idempotency-Key`.
     pub(crate) key: Option<&'static str>,
-    pub(crate) successes: [Option<Success>; 2],
+    /// The effect of `Prefer`.
+    pub(crate) prefer: Option<&'static str>,
+    pub(crate) successes: [Option<Success>; 3],
     pub(crate) problems: &'static [u16],
     types: PhantomData<fn(&P, &Q, &B) -> A>,
 }
@@ -99,7 +115,8 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
             summary: "",
             description: "",
             key: None,
-            successes: [None; 2],
+            prefer: None,
+            successes: [None; 3],
             problems: &[],
             types: PhantomData,
         }
@@ -128,7 +145,13 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
     /// It takes an `Idempotency-Key`, with which it can be asked again.
     pub(crate) const fn keyed(mut self, about: &'static str) -> Self {
         self.key = Some(about);
-        self.repeatable()
+        self
+    }
+
+    /// It takes a preference.
+    pub(crate) const fn prefers(mut self, about: &'static str) -> Self {
+        self.prefer = Some(about);
+        self
     }
 
     /// The problems that it answers in particular. Any route may answer others.
@@ -153,10 +176,6 @@ impl<P, Q, B, A: JsonSchema> Endpoint<P, Q, B, A> {
     pub(crate) const fn answers(self, status: u16, about: &'static str) -> Self {
         self.answers_with::<A>(status, about)
     }
-
-    pub(crate) const fn located(self, status: u16, about: &'static str) -> Self {
-        self.success(status, about, json::<A>(), true)
-    }
 }
 
 impl<P, Q, B, A> Endpoint<P, Q, B, A> {
@@ -166,44 +185,52 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
         status: u16,
         about: &'static str,
     ) -> Self {
-        self.success(status, about, json::<F>(), false)
+        self.answers_as(status, about, json::<F>())
     }
 
     /// As `answers`, with a body that isn't JSON, or with none.
-    pub(crate) const fn answers_as(self, status: u16, about: &'static str, bodies: Bodies) -> Self {
-        self.success(status, about, bodies, false)
-    }
-
-    const fn success(
+    pub(crate) const fn answers_as(
         mut self,
         status: u16,
         about: &'static str,
         bodies: Bodies,
-        located: bool,
     ) -> Self {
-        let success = Some(Success {
+        self.successes[self.successes_len()] = Some(Success {
             status,
             about,
             bodies,
-            located,
+            located: false,
         });
-        match self.successes[0] {
-            None => self.successes[0] = success,
-            Some(_) => self.successes[1] = success,
-        }
         self
     }
 
-    /// Its handler reads the body, which has one of these forms.
+    /// Its handler reads the body, which has one of these forms. Clients send the first one.
     pub(crate) const fn takes_any(mut self, bodies: Bodies, about: &'static str) -> Self {
         self.takes = Some(Takes {
             bytes_max: 0,
             required: true,
+            absent: "",
             example: "",
             about,
             bodies,
         });
         self
+    }
+
+    /// The answer before has the address of what it is about.
+    pub(crate) const fn located(mut self) -> Self {
+        if let Some(last) = &mut self.successes[self.successes_len() - 1] {
+            last.located = true;
+        }
+        self
+    }
+
+    const fn successes_len(&self) -> usize {
+        let mut len = 0;
+        while len < self.successes.len() && self.successes[len].is_some() {
+            len += 1;
+        }
+        len
     }
 }
 
@@ -217,10 +244,19 @@ impl<P, Q, B: JsonSchema, A> Endpoint<P, Q, B, A> {
         self.takes = Some(Takes {
             bytes_max,
             required,
+            absent: "null",
             example,
             about: "",
             bodies: json::<B>(),
         });
+        self
+    }
+
+    /// The meaning of an empty body, and what the body is.
+    pub(crate) const fn absent(mut self, absent: &'static str, about: &'static str) -> Self {
+        if let Some(takes) = &mut self.takes {
+            (takes.absent, takes.about) = (absent, about);
+        }
         self
     }
 }

@@ -12,8 +12,11 @@ mod words;
 
 pub mod actions;
 pub mod audit;
+pub mod batches;
+pub mod changes;
 pub mod counts;
 pub mod dead_letters;
+pub mod definitions;
 pub mod diagrams;
 pub mod document;
 pub mod events;
@@ -22,14 +25,15 @@ pub mod instance;
 pub mod overview;
 pub mod schedules;
 pub mod server;
+pub mod start;
 pub mod system;
 pub mod views;
 
 pub use client::{Answer, Call, Client, Page, Reply, Request, Text};
-pub use endpoint::{Endpoint, Method, Nothing, Reason, Takes};
+pub use endpoint::{Endpoint, Method, Nothing, PageQuery, Reason, Takes};
 pub use instance::{Condition, Instance, Status};
 pub use instant::Instant;
-pub use problem::{Members, Problem};
+pub use problem::{Finding, Members, Problem, Related};
 
 /// The API's OpenAPI document.
 pub const OPENAPI: &str = include_str!("../openapi.json");

@@ -19,13 +19,54 @@ pub struct Problem {
     pub more: Box<Members>,
 }
 
+/// A finding about a document.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Finding {
+    pub severity: String,
+    pub code: String,
+    pub message: String,
+    /// A JSON Pointer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub related: Option<Related>,
+}
+
+impl Finding {
+    /// An error without a place.
+    pub fn error(code: &str, message: &str) -> Finding {
+        Finding {
+            severity: "error".to_owned(),
+            code: code.to_owned(),
+            message: message.to_owned(),
+            ..Finding::default()
+        }
+    }
+}
+
+/// The second place of a finding.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Related {
+    pub message: String,
+    pub path: String,
+    pub line: usize,
+    pub column: usize,
+}
+
 /// What some problems have in addition.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Members {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(with = "Vec<Map<String, Value>>")]
-    pub diagnostics: Vec<Value>,
+    pub diagnostics: Vec<Finding>,
     /// Of several events: which one, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<usize>,

@@ -58,8 +58,10 @@ pub static FIRE: Endpoint<Workflow, Reason, Nothing, Started> = Endpoint::new(
     "Starts an instance now, in addition to those of the schedule, even while it is paused.",
 )
 .keyed("The same key gives the same instance.")
-.located(200, "It was started before with the same key.")
-.located(201, "It is started.")
+.answers(200, "It was started before with the same key.")
+.located()
+.answers(201, "It is started.")
+.located()
 .refuses(&[404, 409]);
 
 pub static BACKFILL: Endpoint<Workflow, Reason, Backfill, Backfilled> = Endpoint::new(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
+use swirl_api::{Finding, Related};
 use swirl_documents::diagnostic::{Diagnostic, Severity};
 use swirl_documents::source::{self, Limits};
 use swirl_functions::resources::Wanted;
@@ -43,7 +43,7 @@ impl Source {
 /// A document that can be deployed.
 pub struct ReadDocument {
     pub deployment: Deployment,
-    pub warnings: Vec<Value>,
+    pub warnings: Vec<Finding>,
     pub functions: CompiledFunctions,
 }
 
@@ -65,7 +65,7 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// All findings, each an object with at least `severity` and `message`.
-    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>>;
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Finding>>;
 
     /// Makes the functions of a definition callable. This must happen before its first instance exists.
     ///
@@ -76,7 +76,7 @@ pub trait Reader: Send + Sync {
         _id: &DefinitionId,
         _deployment: &Deployment,
         _functions: CompiledFunctions,
-    ) -> Result<(), Vec<Value>> {
+    ) -> Result<(), Vec<Finding>> {
         Ok(())
     }
 
@@ -84,12 +84,12 @@ pub trait Reader: Send + Sync {
     ///
     /// # Errors
     /// As for [`Reader::read`].
-    fn check_functions(&self, _: &ReadDocument) -> Result<(), Vec<Value>> {
+    fn check_functions(&self, _: &ReadDocument) -> Result<(), Vec<Finding>> {
         Ok(())
     }
 
     /// The warnings about a deployed document that need nothing but it and the documents that it refers to.
-    fn warnings(&self, _: &Source) -> Vec<Value> {
+    fn warnings(&self, _: &Source) -> Vec<Finding> {
         Vec::new()
     }
 
@@ -147,7 +147,7 @@ impl DocumentReader {
 }
 
 impl Reader for DocumentReader {
-    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Value>> {
+    fn read(&self, source: &Source) -> Result<ReadDocument, Vec<Finding>> {
         let Source {
             name,
             document,
@@ -158,15 +158,15 @@ impl Reader for DocumentReader {
         let read = self
             .loader
             .read_while(name, document, self.files(), resources, wanted);
-        let loaded = read.map_err(|refusal| refusal.findings(name))?;
+        let loaded = read.map_err(|refusal| refusal.findings())?;
         Ok(ReadDocument {
             deployment: loaded.deployment,
-            warnings: rows(name, &loaded.warnings),
+            warnings: rows(&loaded.warnings),
             functions: loaded.functions,
         })
     }
 
-    fn warnings(&self, source: &Source) -> Vec<Value> {
+    fn warnings(&self, source: &Source) -> Vec<Finding> {
         let mut resources = MapResources::default();
         for (uri, text) in &source.resources {
             resources.insert(uri.clone(), text.clone().into_bytes());
@@ -178,14 +178,14 @@ impl Reader for DocumentReader {
         let reading = swirl_spec::read(source.document.as_bytes(), &resources, &options);
         let warnings = reading.diagnostics.iter();
         let warnings = warnings.filter(|found| found.severity == Severity::Warning);
-        rows(&source.name, &warnings.cloned().collect::<Vec<_>>())
+        rows(warnings)
     }
 
     fn is_equivalent(&self, old: &str, new: &str) -> bool {
         is_equivalent(old, new)
     }
 
-    fn check_functions(&self, read: &ReadDocument) -> Result<(), Vec<Value>> {
+    fn check_functions(&self, read: &ReadDocument) -> Result<(), Vec<Finding>> {
         let problems = read.functions.problems(&read.deployment.workflow);
         match problems.is_empty() {
             true => Ok(()),
@@ -198,14 +198,14 @@ impl Reader for DocumentReader {
         id: &DefinitionId,
         deployment: &Deployment,
         functions: CompiledFunctions,
-    ) -> Result<(), Vec<Value>> {
+    ) -> Result<(), Vec<Finding>> {
         let prepared = self.loader.prepare(id, &deployment.workflow, functions);
         prepared.map_err(|problems| about_functions(deployment, &problems))
     }
 }
 
 /// Only for functions that cannot be called is the document parsed again, to locate them.
-fn about_functions(deployment: &Deployment, problems: &[Problem]) -> Vec<Value> {
+fn about_functions(deployment: &Deployment, problems: &[Problem]) -> Vec<Finding> {
     let parsed = source::parse(deployment.document.as_bytes(), &Limits::default());
     let found: Vec<Diagnostic> = match &parsed {
         Ok(root) => {
@@ -214,16 +214,15 @@ fn about_functions(deployment: &Deployment, problems: &[Problem]) -> Vec<Value> 
         }
         Err(error) => vec![error.clone()],
     };
-    rows(&deployment.name, &found)
+    rows(&found)
 }
 
 impl Refusal {
-    /// Findings as the API reports them, each with at least `severity`, `code` and `message`. `name` is the document's
-    /// name.
-    pub fn findings(&self, name: &str) -> Vec<Value> {
+    /// Findings as the API reports them.
+    pub fn findings(&self) -> Vec<Finding> {
         match self {
-            Refusal::Document(reading) => rows(name, reading.diagnostics.as_slice()),
-            Refusal::Functions(found) => rows(name, found),
+            Refusal::Document(reading) => rows(reading.diagnostics.as_slice()),
+            Refusal::Functions(found) => rows(found),
         }
     }
 }
@@ -237,14 +236,24 @@ fn is_equivalent(old: &str, new: &str) -> bool {
     old == new || parse(old).is_some_and(|data| Some(data) == parse(new))
 }
 
-/// Findings as objects. `name` is the document's name.
-fn rows(name: &str, findings: &[Diagnostic]) -> Vec<Value> {
-    let text = swirl_documents::render::json(name, findings);
-    let mut rows: Value = serde_json::from_str(&text).unwrap_or_default();
-    match rows["diagnostics"].take() {
-        Value::Array(rows) => rows,
-        _ => Vec::new(),
-    }
+/// Findings as the API reports them.
+fn rows<'d>(findings: impl IntoIterator<Item = &'d Diagnostic>) -> Vec<Finding> {
+    let row = |one: &Diagnostic| Finding {
+        severity: one.severity.as_str().to_owned(),
+        code: one.code.as_str().to_owned(),
+        message: one.message.clone(),
+        path: Some(one.pointer.clone()),
+        line: Some(one.line),
+        column: Some(one.column),
+        hint: one.hint.clone(),
+        related: one.related.as_ref().map(|related| Related {
+            message: related.message.clone(),
+            path: related.place.pointer.clone(),
+            line: related.place.line,
+            column: related.place.column,
+        }),
+    };
+    findings.into_iter().map(row).collect()
 }
 
 #[cfg(test)]

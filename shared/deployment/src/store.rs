@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use swirl_api::Finding;
 use swirl_documents::codes;
 use swirl_engine::{Definition, Problem};
 use swirl_functions::resources::Waiting;
@@ -26,7 +26,7 @@ pub enum Outcome {
     /// new one.
     InUse(DefinitionId, usize),
     /// The findings.
-    Invalid(Vec<Value>),
+    Invalid(Vec<Finding>),
 }
 
 /// Deploys documents to a service.
@@ -58,7 +58,7 @@ impl Deployer {
         &self,
         reader: Arc<dyn Reader>,
         mut source: Source,
-    ) -> Result<(Outcome, Vec<Value>), Error> {
+    ) -> Result<(Outcome, Vec<Finding>), Error> {
         let reading = reader.clone();
         let sizes = self.service.registry.sizes();
         let (_waiting, wanted) = Waiting::begin();
@@ -99,7 +99,7 @@ impl Deployer {
         reader: Arc<dyn Reader>,
         mut source: Source,
         replaces: bool,
-    ) -> Result<(Outcome, Vec<Value>), Error> {
+    ) -> Result<(Outcome, Vec<Finding>), Error> {
         let reading = reader.clone();
         let (_waiting, wanted) = Waiting::begin();
         source.wanted = wanted;
@@ -189,16 +189,16 @@ impl Deployer {
 }
 
 /// Logs the warnings about parts that do something else than their author expects.
-fn note(name: &str, warnings: &[Value]) {
+fn note(name: &str, warnings: &[Finding]) {
     let loud = [
         codes::EXPRESSION_NOT_MARKED.as_str(),
         codes::FUNCTION_WITHOUT_ADDRESS.as_str(),
     ];
     for warning in warnings {
-        let (code, message) = (warning["code"].as_str(), warning["message"].as_str());
-        if code.is_some_and(|code| loud.contains(&code)) {
-            let (line, column) = (&warning["line"], &warning["column"]);
-            tracing::warn!("{name}:{line}:{column}: {}", message.unwrap_or_default());
+        if loud.contains(&&*warning.code)
+            && let (Some(line), Some(column)) = (warning.line, warning.column)
+        {
+            tracing::warn!("{name}:{line}:{column}: {}", warning.message);
         }
     }
 }
@@ -210,23 +210,20 @@ fn is_same(reader: &dyn Reader, old: &DefinitionRecord, new: &Deployment) -> boo
     old.resources == new.resources && reader.is_equivalent(&old.document, &new.document)
 }
 
-fn problem(problem: &Problem) -> Value {
-    finding(&problem.to_string())
-}
-
-fn finding(message: &str) -> Value {
-    json!({"severity": "error", "code": "definition-invalid", "message": message})
+fn problem(problem: &Problem) -> Finding {
+    Finding::error("definition-invalid", &problem.to_string())
 }
 
 /// Runs blocking work on another thread. If the reader panics, that is reported as a finding and the process continues.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Vec<Value>> + Send + 'static,
-) -> Result<T, Vec<Value>> {
+    work: impl FnOnce() -> Result<T, Vec<Finding>> + Send + 'static,
+) -> Result<T, Vec<Finding>> {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => {
             tracing::error!(%error, "a document could not be read");
-            Err(vec![finding(
+            Err(vec![Finding::error(
+                "definition-invalid",
                 "reading this document failed inside Swirl; please report it",
             )])
         }

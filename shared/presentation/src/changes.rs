@@ -1,6 +1,7 @@
 //! The differences between two JSON values, for people: what was added, changed and removed, with paths.
 
 use serde_json::Value;
+use swirl_api::changes::{Change, ChangeKind};
 use swirl_model::redact::CUT;
 
 /// Limits: differences that are listed, the depth to which members are compared, and the length of a shown value.
@@ -14,34 +15,6 @@ pub struct Changes {
     pub all: Vec<Change>,
     /// There are more.
     pub is_cut: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
-    /// A JSON Pointer; empty for the whole value. An element of an array has its index in the newer value, or in the
-    /// older one if it was removed.
-    pub path: String,
-    pub kind: Kind,
-    /// JSON texts, cut if they are long.
-    pub before: Option<String>,
-    pub after: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    Added,
-    Changed,
-    Removed,
-}
-
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::Added => "added",
-            Kind::Changed => "changed",
-            Kind::Removed => "removed",
-        }
-    }
 }
 
 /// Compares an older value with a newer one. Secrets that were cut out of the older value count as unchanged.
@@ -118,9 +91,9 @@ impl Changes {
         self.all.push(Change {
             path: path.to_owned(),
             kind: match (before, after) {
-                (None, _) => Kind::Added,
-                (_, None) => Kind::Removed,
-                _ => Kind::Changed,
+                (None, _) => ChangeKind::Added,
+                (_, None) => ChangeKind::Removed,
+                _ => ChangeKind::Changed,
             },
             before: before.map(shown),
             after: after.map(shown),

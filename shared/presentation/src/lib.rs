@@ -31,7 +31,7 @@ use swirl_model::workflow::Workflow;
 
 pub use counts::Counts;
 pub use names::Names;
-pub use occupancy::{Occupancies, Occupancy};
+pub use occupancy::Occupancies;
 pub use paint::escape;
 pub use rewind::Rewound;
 pub use trail::Trail;

@@ -3,42 +3,27 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use swirl_api::definitions::Occupancy;
+
 use super::chart::{Chart, Flow, Mark, Node};
 use super::line::{Line, Sign};
-
-/// The instances in one state.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Occupancy {
-    /// All that run, including those below.
-    pub running: u64,
-    /// For an event, an answer or a time.
-    pub waiting: u64,
-    pub suspended: u64,
-    pub faulted: u64,
-}
 
 /// Occupancies by the names of states; states without one are unchanged.
 #[derive(Debug, Default, Clone, Hash)]
 pub struct Occupancies(BTreeMap<Arc<str>, Occupancy>);
 
-impl Occupancy {
-    pub fn is_empty(self) -> bool {
-        self.total() == 0
-    }
+fn total(one: Occupancy) -> u64 {
+    one.running.saturating_add(one.faulted)
+}
 
-    fn total(self) -> u64 {
-        self.running.saturating_add(self.faulted)
-    }
-
-    /// Its figures that the mark of the state lacks.
-    fn lines(self) -> impl Iterator<Item = Line> {
-        let all = [
-            (Sign::Time, self.waiting, "waiting"),
-            (Sign::None, self.suspended, "suspended"),
-        ];
-        let some = all.into_iter().filter(|(_, count, _)| *count > 0);
-        some.map(|(sign, count, word)| Line::new(sign, format!("{count} {word}")))
-    }
+/// The figures that the mark of the state lacks.
+fn lines(one: Occupancy) -> impl Iterator<Item = Line> {
+    let all = [
+        (Sign::Time, one.waiting, "waiting"),
+        (Sign::None, one.suspended, "suspended"),
+    ];
+    let some = all.into_iter().filter(|(_, count, _)| *count > 0);
+    some.map(|(sign, count, word)| Line::new(sign, format!("{count} {word}")))
 }
 
 impl Occupancies {
@@ -52,7 +37,7 @@ impl Occupancies {
     }
 
     pub(super) fn paint(&self, chart: &mut Chart) {
-        let most = self.0.values().map(|one| one.total()).max().unwrap_or(0);
+        let most = self.0.values().copied().map(total).max().unwrap_or(0);
         self.paint_flow(&mut chart.flow, most);
     }
 
@@ -62,13 +47,13 @@ impl Occupancies {
                 continue;
             };
             let found = self.get(&card.name.full);
-            if !found.is_empty() {
+            if total(found) > 0 {
                 card.mark = Some(Mark::Occupied {
                     running: found.running,
                     faulted: found.faulted,
-                    level: level(found.total(), most),
+                    level: level(total(found), most),
                 });
-                card.lines.extend(found.lines());
+                card.lines.extend(lines(found));
             }
             for group in &mut card.groups {
                 if let Some(flow) = &mut group.flow {

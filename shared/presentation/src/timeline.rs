@@ -379,12 +379,6 @@ pub fn clean(text: &str) -> String {
         .collect()
 }
 
-/// As [`told`], of JSON.
-pub fn error(error: &Value) -> String {
-    let part = |name: &str| shown(&error[name]);
-    error_text(&part("name"), &part("code"), &part("message"))
-}
-
 /// An error from the API: its name, its code if that adds information, and its message.
 pub fn told(error: &swirl_api::instance::Error) -> String {
     let code = error.code.as_deref().unwrap_or_default();
