@@ -121,8 +121,3 @@ pub fn text(value: &Value, name: &str) -> String {
         other => other.to_string(),
     }
 }
-
-/// The members of a list.
-pub fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
-    value[name].as_array().map_or(&[], Vec::as_slice)
-}

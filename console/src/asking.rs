@@ -9,7 +9,6 @@ use axum::http::{Method, Request, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use swirl_api::{Call, Client, Page, Problem, Reply, Text};
 use tower::ServiceExt;
 use url::form_urlencoded::Serializer;
@@ -60,11 +59,6 @@ pub struct Refusal {
 }
 
 impl Asking {
-    pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> Result<Value, Refusal> {
-        let bytes = self.checked(Method::GET, path, query, &[], "").await?;
-        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
-    }
-
     /// An answer that isn't JSON.
     pub async fn text<Q, B>(&self, call: Call<Q, B, Text>) -> Result<String, Refusal>
     where
@@ -78,37 +72,6 @@ impl Asking {
                 Err(Refusal::from(problem))
             }
         }
-    }
-
-    pub async fn post(
-        &self,
-        path: &[&str],
-        query: &[(&str, &str)],
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Result<Value, Refusal> {
-        let bytes = self
-            .checked(Method::POST, path, query, headers, body)
-            .await?;
-        Ok(serde_json::from_slice(&bytes).unwrap_or_default())
-    }
-
-    async fn checked(
-        &self,
-        method: Method,
-        path: &[&str],
-        query: &[(&str, &str)],
-        headers: &[(&str, &str)],
-        body: &str,
-    ) -> Result<Vec<u8>, Refusal> {
-        let (status, bytes) = self
-            .raw(method, path, query, headers, body.to_owned())
-            .await?;
-        if status.is_success() {
-            return Ok(bytes);
-        }
-        let problem: Problem = serde_json::from_slice(&bytes).unwrap_or_default();
-        Err(Refusal { status, problem })
     }
 
     async fn raw(

@@ -5,8 +5,8 @@ use std::time::Duration;
 use anyhow::{Context, anyhow, bail};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use swirl_api::{Call, Page, Problem, Reply};
 use swirl_cluster::tls::{self, root_cause};
@@ -151,29 +151,6 @@ impl Client {
     {
         let all = swirl_api::Client::ask_pages(self, call, usize::MAX);
         all.await.map(Answered)
-    }
-
-    /// Posts a body with its media type and further headers.
-    ///
-    /// # Errors
-    /// As [`Client::get`].
-    pub async fn post(
-        &self,
-        path: &[&str],
-        query: &[(&str, &str)],
-        headers: &[(&str, &str)],
-        body: Vec<u8>,
-        repeat: Repeat,
-    ) -> anyhow::Result<Answer> {
-        self.ask_repeatedly(&RepeatableRequest {
-            method: Method::POST,
-            path,
-            query,
-            headers,
-            body,
-            repeat,
-        })
-        .await
     }
 
     fn url(&self, base: &Url, asked: &RepeatableRequest<'_>) -> anyhow::Result<Url> {
@@ -360,32 +337,6 @@ impl Answer {
     pub fn refused(&self) -> bool {
         self.status >= 400
     }
-
-    /// The reason for the server's refusal, with a remedy if one is known.
-    pub fn refusal(&self) -> String {
-        refusal(&Problem::deserialize(&self.body).unwrap_or_default())
-    }
-
-    /// Writes the answer as JSON, or as text with `text`. The exit code of a refusal is 1.
-    ///
-    /// # Errors
-    /// The output failed.
-    pub fn show(
-        &self,
-        terminal: &Terminal,
-        text: impl FnOnce(&Value) -> String,
-    ) -> anyhow::Result<u8> {
-        if terminal.output == Output::Json {
-            terminal.result(&format!("{:#}\n", self.body))?;
-        } else if !self.refused() {
-            terminal.result(&text(&self.body))?;
-        }
-        if !self.refused() {
-            return Ok(0);
-        }
-        terminal.message(&self.refusal());
-        Ok(1)
-    }
 }
 
 impl<A: Serialize> Answered<A> {
@@ -454,6 +405,7 @@ pub fn refusal(problem: &Problem) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde::Deserialize as _;
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
@@ -486,8 +438,8 @@ mod tests {
     #[test]
     fn refusals_include_a_remedy() {
         let refusal = |code: &str| {
-            let body = json!({"code": code, "detail": "no"});
-            Answer { status: 403, body }.refusal()
+            let problem = json!({"code": code, "detail": "no"});
+            refusal(&Problem::deserialize(problem).unwrap())
         };
         assert!(refusal("unauthenticated").contains("SWIRL_TOKEN"));
         assert!(refusal("forbidden").starts_with("error[forbidden]: no\n  = hint: "));

@@ -10,7 +10,6 @@ mod target;
 pub use http::{Answer, Answered, Client, refusal};
 pub use patience::{Patience, TIMED_OUT, Timeout};
 pub use server::{Credentials, Server};
-pub use servers::Repeat;
 pub use target::Target;
 
 use swirl_api::Finding;

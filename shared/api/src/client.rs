@@ -42,8 +42,6 @@ pub enum Text {}
 pub struct Call<Q, B, A> {
     request: Request,
     query: Q,
-    /// The media type of the body.
-    media: &'static str,
     types: PhantomData<fn(&B) -> A>,
 }
 
@@ -79,7 +77,6 @@ impl<P: Serialize, Q: Default, B, A> Endpoint<P, Q, B, A> {
                 repeatable: self.repeatable,
             },
             query: Q::default(),
-            media: self.takes.map_or("", |takes| takes.bodies[0].0),
             types: PhantomData,
         }
     }

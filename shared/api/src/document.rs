@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 use crate::endpoint::{Bodies, Endpoint, Method};
 use crate::problem::Problem;
 use crate::{
-    actions, audit, batches, changes, counts, dead_letters, definitions, diagrams, events, instance,
-    overview, schedules, server, start, system, views,
+    actions, audit, batches, changes, counts, dead_letters, definitions, diagrams, events,
+    instance, overview, schedules, server, start, system, views,
 };
 
 /// The routes that have types, in alphabetical order.

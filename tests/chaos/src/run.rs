@@ -294,10 +294,8 @@ async fn drive(
     report.healed_after = healed_after;
     report.requests_failed = api.failed.load(Ordering::Relaxed);
     let produced = produced.lock().unwrap_or_else(PoisonError::into_inner);
-    let losses = Losses {
-        events: is_wiped,
-        writes: loses_writes,
-    };
+    let (events, writes) = (is_wiped, loses_writes);
+    let losses = Losses { events, writes };
     service.look(|seen| report.effects(&all, seen, &produced, losses));
     Ok(report)
 }
@@ -437,8 +435,7 @@ async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
     }
 }
 
-/// Republishes events whose instances have waited for a while, because NATS may have lost them with its streams, or
-/// Redis what it wrote of them.
+/// Republishes events whose instances have waited for a while: NATS or Redis may have lost them.
 async fn publish_again(
     options: &Options,
     nats: &async_nats::Client,

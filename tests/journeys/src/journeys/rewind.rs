@@ -26,7 +26,12 @@ pub async fn steps(stage: Stage) -> Result<()> {
     browser.press(&charge.to_string()).await?;
     let then = format!("As it was at line {charge} of {total}");
     browser
-        .shows(&[&then, "entered Charge", "▶ running", "in the state “Charge”"])
+        .shows(&[
+            &then,
+            "entered Charge",
+            "▶ running",
+            "in the state “Charge”",
+        ])
         .await?;
     // Neither later entries nor current actions are shown.
     for words in ["Try again…", "402", "faulted"] {
