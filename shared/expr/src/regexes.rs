@@ -5,7 +5,7 @@
 //! Patterns that need them use a backtracking engine, with a limit on the number of attempts and on the length of the
 //! text.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -14,19 +14,23 @@ use jaq_json::Val;
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Hir, HirKind};
 
-use crate::meter;
 use crate::value::{Error, V};
+use crate::weight::{WEIGHT_MAX, linear, weight};
+use crate::{alloc, meter};
 
 /// The maximum memory of a compiled pattern.
 const SIZE_MAX: usize = 1 << 20;
 const PATTERN_BYTES_MAX: usize = 4096;
+/// How much of a pattern is quoted in a message, in characters.
+const SHOWN_MAX: usize = 500;
 /// The maximum product of positions in a pattern and bytes of a text: about a second in the worst case.
 const PRODUCT_MAX: usize = 100_000_000;
 /// The maximum text length and number of attempts for the backtracking engine. Each attempt may scan the whole text.
 const BACKTRACKING_BYTES_MAX: usize = 32 << 10;
 const TRIES_MAX: usize = 100_000;
-/// The number of compiled patterns that a thread caches.
+/// The number of compiled patterns that a thread caches, and the bytes that they hold.
 const CACHE_MAX: usize = 64;
+const CACHE_BYTES_MAX: usize = 8 << 20;
 
 /// A compiled pattern with its flags.
 struct Pattern {
@@ -36,6 +40,8 @@ struct Pattern {
     positions: usize,
     global: bool,
     skip_empty: bool,
+    /// The memory that it holds. The engines allocate more while they search.
+    bytes: Cell<usize>,
 }
 
 enum Engine {
@@ -46,8 +52,15 @@ enum Engine {
 /// The positions of a match and of its groups.
 type Found = Vec<Option<(usize, usize)>>;
 
+/// Compiled patterns by source and flags.
+type Cache = HashMap<(String, String), Rc<Pattern>>;
+
 thread_local! {
-    static CACHE: RefCell<HashMap<(String, String), Rc<Pattern>>> = RefCell::default();
+    static CACHE: RefCell<Cache> = RefCell::default();
+}
+
+fn bytes_of(cache: &Cache) -> usize {
+    cache.values().map(|pattern| pattern.bytes.get()).sum()
 }
 
 /// Whether a pattern matches the whole text, or a part of it.
@@ -69,6 +82,7 @@ pub(crate) fn holds(text: &Val, pattern: &str, whole: bool) -> Result<bool, Stri
 /// `test`.
 pub(crate) fn test(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let (text, pattern) = prepare(text, pattern, flags)?;
+    let _growth = Growth::of(&pattern);
     match &pattern.engine {
         Engine::Linear(regex) if !pattern.skip_empty => Ok(V::from(regex.is_match(text))),
         _ => Ok(V::from(!pattern.find_all(text, true)?.is_empty())),
@@ -79,7 +93,7 @@ pub(crate) fn test(text: &V, pattern: &V, flags: &V) -> ValR<V> {
 pub(crate) fn matches(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let (text, pattern) = prepare(text, pattern, flags)?;
     let mut places = Places::new(text);
-    let found = pattern.find_all(text, false)?;
+    let found = pattern.find_counted(text)?;
     let shown = found
         .iter()
         .map(|found| pattern.shown(text, found, &mut places));
@@ -92,7 +106,7 @@ pub(crate) fn parts(text: &V, pattern: &V, flags: &V) -> ValR<V> {
     let mut places = Places::new(text);
     let mut parts = Vec::new();
     let mut end = 0;
-    for found in pattern.find_all(text, false)? {
+    for found in pattern.find_counted(text)? {
         if let Some(Some((from, to))) = found.first() {
             parts.push(V::str(&text[end..*from]));
             parts.push(pattern.shown(text, &found, &mut places));
@@ -129,16 +143,15 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
     let pattern = match cached {
         Some(pattern) => pattern,
         None => {
-            // Compiling is expensive, so the clock is checked.
+            // Compiling is expensive, so clock and memory are checked before and after. An evaluation that is aborted
+            // here leaves nothing in the cache.
             meter::work(10_000);
+            let before = alloc::held();
             let pattern = Rc::new(compile(source, flags)?);
-            CACHE.with_borrow_mut(|cache| {
-                if cache.len() >= CACHE_MAX {
-                    cache.clear();
-                }
-                cache.insert(key, Rc::clone(&pattern));
-            });
+            let held = usize::try_from(alloc::held().wrapping_sub(before)).unwrap_or(0);
+            pattern.bytes.set(held.max(pattern.bytes.get()));
             meter::work(10_000);
+            keep(key, &pattern);
             pattern
         }
     };
@@ -159,10 +172,28 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
     Ok((text, pattern))
 }
 
+/// Caches a pattern, unless it is bigger than the cache.
+fn keep(key: (String, String), pattern: &Rc<Pattern>) {
+    CACHE.with_borrow_mut(|cache| {
+        let held = bytes_of(cache);
+        if cache.len() >= CACHE_MAX || held + pattern.bytes.get() > CACHE_BYTES_MAX {
+            cache.clear();
+        }
+        if pattern.bytes.get() <= CACHE_BYTES_MAX {
+            cache.insert(key, Rc::clone(pattern));
+        }
+    });
+}
+
 fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
     let fail = |why: &dyn std::fmt::Display| {
+        // A long message would be cut before the reason.
+        let shown = match source.char_indices().nth(SHOWN_MAX) {
+            Some((end, _)) => &format!("{}...", &source[..end]),
+            None => source,
+        };
         Error::str(format_args!(
-            "{source} (at offset 0) is not a valid regex: {why}"
+            "{shown} (at offset 0) is not a valid regex: {why}"
         ))
     };
     if source.len() > PATTERN_BYTES_MAX {
@@ -211,6 +242,12 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
             return Err(fail(&"it calls a group as a subroutine"));
         }
         Err(error) => {
+            // Each of its parts has an automaton of its own.
+            let weight = weight(&with_flags(source, flags));
+            if weight > WEIGHT_MAX {
+                return Err(fail(&"it is too big"));
+            }
+            meter::charge(weight);
             let engine = backtracking(source, flags).ok_or_else(|| fail(&error))?;
             return Ok(Pattern {
                 names: names(&mut engine.capture_names()),
@@ -218,6 +255,7 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
                 positions: 1,
                 global,
                 skip_empty,
+                bytes: Cell::new(weight),
             });
         }
     };
@@ -225,6 +263,9 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
     if positions > PRODUCT_MAX {
         return Err(fail(&"its repetitions are too many"));
     }
+    // The engine refuses what exceeds its limit while it compiles.
+    let weight = linear(&parsed).min(WEIGHT_MAX);
+    meter::charge(weight);
     let regex = builder.build().map_err(|e| fail(&e))?;
     Ok(Pattern {
         names: names(&mut regex.capture_names()),
@@ -232,7 +273,19 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
         positions,
         global,
         skip_empty,
+        bytes: Cell::new(weight),
     })
+}
+
+/// A pattern that has its flags inside.
+fn with_flags(source: &str, flags: &str) -> String {
+    let inner = [('i', 'i'), ('x', 'x'), ('p', 's')];
+    let set = inner.iter().filter(|(flag, _)| flags.contains(*flag));
+    let set: String = set.map(|(_, inner)| *inner).collect();
+    match set.is_empty() {
+        true => source.to_owned(),
+        false => format!("(?{set}){source}"),
+    }
 }
 
 /// Whether a pattern calls a group, or itself: `\g<name>` or `(?P>name)`. Each call is compiled as a copy, so a few calls
@@ -286,7 +339,53 @@ fn positions(hir: &Hir) -> usize {
     }
 }
 
+/// Counts the memory that an engine has allocated during a search, even if the search is aborted.
+struct Growth<'a> {
+    pattern: &'a Pattern,
+    before: isize,
+    /// The bytes of the search's results, which don't stay.
+    results: usize,
+}
+
+impl<'a> Growth<'a> {
+    fn of(pattern: &'a Pattern) -> Growth<'a> {
+        Growth {
+            pattern,
+            before: alloc::held(),
+            results: 0,
+        }
+    }
+}
+
+impl Drop for Growth<'_> {
+    fn drop(&mut self) {
+        let more = alloc::held().wrapping_sub(self.before);
+        let more = usize::try_from(more).unwrap_or(0);
+        let more = more.saturating_sub(self.results);
+        if more == 0 {
+            return;
+        }
+        let bytes = &self.pattern.bytes;
+        bytes.set(bytes.get().saturating_add(more));
+        CACHE.with_borrow_mut(|cache| {
+            if bytes_of(cache) > CACHE_BYTES_MAX {
+                cache.clear();
+            }
+        });
+    }
+}
+
 impl Pattern {
+    /// All matches. Counts what the search leaves in memory.
+    fn find_counted(&self, text: &str) -> Result<Vec<Found>, Error> {
+        let mut growth = Growth::of(self);
+        let found = self.find_all(text, false)?;
+        let groups: usize = found.iter().map(Vec::capacity).sum();
+        growth.results =
+            groups * size_of::<Option<(usize, usize)>>() + found.capacity() * size_of::<Found>();
+        Ok(found)
+    }
+
     /// All matches or, with `one`, only the first.
     fn find_all(&self, text: &str, one: bool) -> Result<Vec<Found>, Error> {
         let most = if self.global && !one { usize::MAX } else { 1 };

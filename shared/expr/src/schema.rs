@@ -6,6 +6,8 @@
 
 mod graph;
 
+use std::collections::HashSet;
+
 use jsonschema::{Draft, Keyword, PatternOptions, ValidationError};
 use serde_json::Value;
 use swirl_model::Data;
@@ -13,6 +15,7 @@ use swirl_model::Data;
 use crate::error::EvalError;
 use crate::meter::{self, Limits};
 use crate::regexes::calls_group;
+use crate::weight::{PATTERNS_MAX, WEIGHT_MAX, schema_weight};
 
 /// The keyword that counts a step. It doesn't occur by accident.
 const METER: &str = "\u{1}swirl\u{1}meter";
@@ -20,6 +23,9 @@ const METER: &str = "\u{1}swirl\u{1}meter";
 const STACK: usize = 256 << 20;
 /// The maximum number of attempts of one regular expression on one text.
 const BACKTRACKS: usize = 100_000;
+/// The maximum size of an automaton of a regular expression. Those that are too big are refused by their weight before,
+/// with a reason.
+const PATTERN_SIZE_MAX: usize = 2 << 20;
 /// The limit for quoted data in messages, in characters.
 const MESSAGE_CHARS: usize = 500;
 
@@ -28,6 +34,7 @@ const MESSAGE_CHARS: usize = 500;
 pub struct JsonSchema {
     /// Present, except while it is being dropped.
     inner: Option<jsonschema::Validator>,
+    weight: usize,
 }
 
 impl Drop for JsonSchema {
@@ -48,8 +55,10 @@ pub enum SchemaError {
     Limit(&'static str),
 }
 
-/// A regular expression in the schema that can't be compiled within bounds.
-fn endless_pattern(schema: &Value) -> Option<&str> {
+/// The approximate memory that the regular expressions in a schema take, each once.
+fn patterns_weight(schema: &Value) -> Result<usize, String> {
+    let mut sum = 0usize;
+    let mut seen = HashSet::new();
     let mut open = vec![schema];
     while let Some(value) = open.pop() {
         match value {
@@ -58,16 +67,34 @@ fn endless_pattern(schema: &Value) -> Option<&str> {
                 let pattern = members.get("pattern").and_then(Value::as_str);
                 let keys = members.get("patternProperties").and_then(Value::as_object);
                 let keys = keys.into_iter().flatten().map(|(key, _)| key.as_str());
-                let mut patterns = pattern.into_iter().chain(keys);
-                if let Some(found) = patterns.find(|pattern| calls_group(pattern)) {
-                    return Some(found);
+                for pattern in pattern.into_iter().chain(keys) {
+                    if !seen.insert(pattern) {
+                        continue;
+                    }
+                    if calls_group(pattern) {
+                        return Err(format!(
+                            "the pattern \"{pattern}\" calls a group as a subroutine"
+                        ));
+                    }
+                    let weight = schema_weight(pattern);
+                    if weight > WEIGHT_MAX {
+                        return Err(format!(
+                            "the pattern \"{pattern}\" takes about {weight} bytes of memory, more than {WEIGHT_MAX}"
+                        ));
+                    }
+                    sum = sum.saturating_add(weight);
+                    if sum > PATTERNS_MAX {
+                        return Err(format!(
+                            "its patterns take more than {PATTERNS_MAX} bytes of memory"
+                        ));
+                    }
                 }
                 open.extend(members.values());
             }
             _ => {}
         }
     }
-    None
+    Ok(sum)
 }
 
 impl JsonSchema {
@@ -88,16 +115,17 @@ impl JsonSchema {
     }
 
     fn compile_as(schema: &Value, draft: Option<Draft>) -> Result<JsonSchema, String> {
-        if let Some(pattern) = endless_pattern(schema) {
-            let message = format!(
-                "this is not a valid JSON Schema: the pattern \"{pattern}\" calls a group as a subroutine"
-            );
-            return Err(shortened(&message));
-        }
+        let weight = patterns_weight(schema)
+            .map_err(|why| shortened(&format!("this is not a valid JSON Schema: {why}")))?;
         let metered = graph::metered(schema)?;
         stacker::grow(STACK, || {
             let mut options = jsonschema::options()
-                .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(BACKTRACKS))
+                .with_pattern_options(
+                    PatternOptions::fancy_regex()
+                        .backtrack_limit(BACKTRACKS)
+                        .size_limit(PATTERN_SIZE_MAX)
+                        .dfa_size_limit(PATTERN_SIZE_MAX),
+                )
                 .with_keyword(METER, |parent, _, _| Ok(Box::new(SchemaCost::of(parent))));
             if let Some(draft) = draft {
                 options = options.with_draft(draft);
@@ -107,8 +135,24 @@ impl JsonSchema {
                     "this is not a valid JSON Schema: {error}"
                 )))
             })?;
-            Ok(JsonSchema { inner: Some(inner) })
+            Ok(JsonSchema {
+                inner: Some(inner),
+                weight,
+            })
         })
+    }
+
+    /// The approximate memory in bytes that the regular expressions of a schema take, without compiling them.
+    ///
+    /// # Errors
+    /// A regular expression is too big, or all of them are.
+    pub fn weigh_patterns(schema: &Value) -> Result<usize, String> {
+        patterns_weight(schema)
+    }
+
+    /// The approximate memory in bytes that its regular expressions take.
+    pub fn weight(&self) -> usize {
+        self.weight
     }
 
     /// Returns the first error in the data.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use swirl_engine::Definition;
 use swirl_model::ids::DefinitionId;
 
-/// The limits of each of the two generations: the number of definitions, and the bytes of their documents.
+/// The limits of each of the two generations: the number of definitions, and the bytes of their documents and compiled
+/// regular expressions.
 const COUNT_MAX: usize = 1000;
 const BYTES_MAX: usize = 64 << 20;
 
@@ -16,7 +17,7 @@ const BYTES_MAX: usize = 64 << 20;
 pub(crate) struct Compiled {
     young: HashMap<DefinitionId, Entry>,
     old: HashMap<DefinitionId, Entry>,
-    /// The size of the documents of the younger generation.
+    /// The size of the younger generation.
     bytes: usize,
 }
 
@@ -42,6 +43,7 @@ impl Compiled {
     /// `bytes`: the size of the document with all documents that it refers to.
     pub fn insert(&mut self, definition: Arc<Definition>, digest: &str, bytes: usize) {
         let id = definition.id.clone();
+        let bytes = bytes.saturating_add(definition.pattern_bytes);
         self.remove(&id);
         let digest = digest.to_owned();
         self.keep(
@@ -125,6 +127,17 @@ mod tests {
         assert!(compiled.get(&first.id).is_some());
         compiled.forget_others(&first.id, "1");
         assert!(compiled.get(&first.id).is_none());
+    }
+
+    #[test]
+    fn regular_expressions_take_up_room_in_the_cache() {
+        let mut compiled = Compiled::default();
+        for version in 0..100 {
+            let mut heavy = definition(version);
+            Arc::get_mut(&mut heavy).unwrap().pattern_bytes = BYTES_MAX / 4;
+            compiled.insert(heavy, "d", 1);
+            assert!(held(&compiled) <= 8);
+        }
     }
 
     #[test]

@@ -9,8 +9,7 @@ pub(crate) mod sizes;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use regex::Regex;
-use swirl_expr::{Limits, PathExpr, Program};
+use swirl_expr::{Limits, PATTERNS_MAX, PathExpr, Pattern, Program};
 use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
@@ -47,7 +46,9 @@ pub struct Definition {
     /// Windows without a start of their own count from this instant.
     pub(crate) deployed_at: Option<Timestamp>,
     /// The regular expressions of conditions, by their text.
-    pub(crate) patterns: HashMap<String, Regex>,
+    pub(crate) patterns: HashMap<String, Pattern>,
+    /// The approximate memory of all regular expressions, also those of schemas.
+    pub pattern_bytes: usize,
     /// Its instances need only data: they call no functions, wait for nothing, start no branches, produce no events and
     /// don't continue as another instance.
     pub is_pure: bool,
@@ -104,16 +105,23 @@ impl Definition {
                 Err(problem) => problems.push(problem),
             }
         }
+        let mut room = Room::default();
         let mut schema = |schema: &Option<_>, pointer: &str| {
             let schema: &swirl_model::workflow::Schema = schema.as_ref()?;
-            Validator::compile(schema)
-                .map_err(|message| {
-                    problems.push(Problem {
-                        pointer: pointer.to_owned(),
-                        message,
-                    })
-                })
-                .ok()
+            if room.used > PATTERNS_MAX {
+                return None;
+            }
+            let validator = Validator::compile(schema).and_then(|validator| {
+                room.take(validator.inner.weight())?;
+                Ok(validator)
+            });
+            let refuse = |message| {
+                problems.push(Problem {
+                    pointer: pointer.to_owned(),
+                    message,
+                });
+            };
+            validator.map_err(refuse).ok()
         };
         let input_schema = schema(&workflow.input_schema, "/dataInputSchema");
         let output_schema = schema(&workflow.output_schema, "/dataOutputSchema");
@@ -157,7 +165,7 @@ impl Definition {
                 .map_err(|error| problems.push(problem(&error)))
                 .ok()
         });
-        let patterns = patterns(&workflow, &mut problems);
+        let patterns = patterns(&workflow, &mut room, &mut problems);
         if !problems.is_empty() {
             return Err(problems);
         }
@@ -183,6 +191,7 @@ impl Definition {
             calendar,
             deployed_at: None,
             patterns,
+            pattern_bytes: room.used,
             limits: Limits {
                 time: sizes.expression_time,
                 ..Limits::default()
@@ -249,8 +258,37 @@ impl Definition {
     }
 }
 
-/// Compiles the regular expressions of all conditions and filters, in time proportional to their text.
-fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String, Regex> {
+/// The memory of all regular expressions of a definition. It stays in use while the definition is cached.
+#[derive(Default)]
+struct Room {
+    used: usize,
+}
+
+impl Room {
+    fn take(&mut self, bytes: usize) -> Result<(), String> {
+        self.used = self.used.saturating_add(bytes);
+        match self.used > PATTERNS_MAX {
+            true => Err(format!(
+                "the regular expressions of the definition need more than {} MiB of memory",
+                PATTERNS_MAX >> 20
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn pattern(&mut self, source: &str) -> Result<Pattern, String> {
+        // Counted first, so that nothing is compiled beyond the limit.
+        self.take(Pattern::weigh(source)?)?;
+        Pattern::compile(source)
+    }
+}
+
+/// Compiles the regular expressions of all conditions and filters, each once.
+fn patterns(
+    workflow: &Workflow,
+    room: &mut Room,
+    problems: &mut Vec<Problem>,
+) -> HashMap<String, Pattern> {
     let mut patterns = HashMap::new();
     let mut open: Vec<&Test> = Vec::new();
     let starts = workflow
@@ -274,13 +312,16 @@ fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String,
     for (filter, pointer) in filtered {
         for (_, text) in &filter.patterns {
             let text = whole_pattern(text);
-            match Regex::new(&text) {
+            if patterns.contains_key(&text) {
+                continue;
+            }
+            match room.pattern(&text) {
                 Ok(pattern) => {
                     patterns.insert(text, pattern);
                 }
-                Err(error) => problems.push(Problem {
+                Err(message) => problems.push(Problem {
                     pointer: pointer.to_owned(),
-                    message: error.to_string(),
+                    message,
                 }),
             }
         }
@@ -294,7 +335,7 @@ fn patterns(workflow: &Workflow, problems: &mut Vec<Problem>) -> HashMap<String,
                 operator: Comparison::Matches,
                 value,
                 ..
-            } => match Regex::new(&value.to_text()) {
+            } if !patterns.contains_key(&value.to_text()) => match room.pattern(&value.to_text()) {
                 Ok(pattern) => {
                     patterns.insert(value.to_text(), pattern);
                 }

@@ -115,6 +115,8 @@ pub(crate) struct Ctx<'a> {
     /// All iteration parameters in the document.
     pub all_params: Vec<Arc<str>>,
     pub expressions: Pool,
+    /// The approximate memory of all regular expressions so far.
+    pub pattern_bytes: usize,
     /// The text that is being compiled may be meant literally, so findings say how to write a literal text.
     pub literal_hint: bool,
 
@@ -203,6 +205,7 @@ impl<'a> Ctx<'a> {
             timeouts: Timeouts::default(),
             all_params: Vec::new(),
             expressions: Pool::default(),
+            pattern_bytes: 0,
             literal_hint: false,
             edges: Vec::new(),
             ends: Vec::new(),

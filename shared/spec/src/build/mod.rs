@@ -30,6 +30,7 @@ mod own;
 pub(crate) mod params;
 pub(crate) mod parts;
 pub(crate) mod paths;
+mod patterns;
 mod periods;
 mod pool;
 pub(crate) mod references;

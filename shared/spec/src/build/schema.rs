@@ -57,6 +57,12 @@ impl Ctx<'_> {
             return None;
         }
         let json = self.with_other_documents(node, json, base)?;
+        let patterns = swirl_expr::JsonSchema::weigh_patterns(&json);
+        if let Ok(bytes) = patterns
+            && !self.has_room_for_patterns(node, bytes)
+        {
+            return None;
+        }
         if let Err(mut message) = swirl_expr::JsonSchema::compile(&json) {
             if let Some(uri) = node.as_str().filter(|uri| is_fetched(uri)) {
                 message = format!("'{uri}' is not a valid JSON Schema");

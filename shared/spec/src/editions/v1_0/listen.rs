@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::event::is_source_pattern;
@@ -246,16 +245,13 @@ impl Reader<'_, '_> {
             return Some(Wanted::Value(value));
         }
         let is_uri = matches!(name, "source" | "dataschema") && has_member(&text);
-        match Regex::new(&format!("^(?:{text})$")) {
+        match self.check_pattern(node, &format!("^(?:{text})$")) {
             Ok(_) => Some(Wanted::Pattern(text)),
             Err(_) if is_uri && !sight.is_start => {
                 let uri = self.uri(node, &format!("'{name}'"), false);
                 uri.map(Wanted::Value)
             }
-            Err(error) => {
-                let error = error.to_string();
-                let reason = error.lines().last().unwrap_or_default();
-                let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+            Err(reason) => {
                 let message = format!("'{text}' is not a regular expression: {reason}");
                 let hint = "put '\\' before a sign that stands for itself".to_owned();
                 self.error(node, codes::BAD_PATTERN, message, hint);

@@ -332,3 +332,20 @@ fn what_is_right_gives_no_finding() {
         assert_eq!(texts(body), "", "{body}");
     }
 }
+
+#[test]
+fn regular_expressions_have_limits() {
+    let filter = |number| format!("{{with: {{type: '\\w{{20}}{number}.*'}}}}");
+    let all: Vec<String> = (0..30).map(filter).collect();
+    let body = format!("do: [a: {{listen: {{to: {{any: [{}]}}}}}}]", all.join(", "));
+    let found = texts(&body);
+    assert_eq!(found.matches("16 MiB").count(), 1, "{found}");
+    let schema = |number| format!("p{number}: {{pattern: '(?=x)\\w{{20}}{number}'}}");
+    let task = |count| {
+        let all: Vec<String> = (0..count).map(schema).collect();
+        let all = all.join(", ");
+        format!("{{input: {{schema: {{document: {{properties: {{{all}}}}}}}}}, set: {{a: 1}}}}")
+    };
+    let found = texts(&format!("do: [a: {}, b: {}]", task(5), task(12)));
+    assert_eq!(found.matches("16 MiB").count(), 1, "{found}");
+}

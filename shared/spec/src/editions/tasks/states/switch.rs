@@ -3,7 +3,6 @@
 //! The tasks draft lists conditions over data or over events. The release of 0.1 has choices, each with one condition
 //! or several (`and`, `or`, `not`).
 
-use regex::Regex;
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::Data;
@@ -338,10 +337,7 @@ fn is_false(node: &Node) -> bool {
 /// A regular expression that compiles.
 fn pattern(reader: &mut Reader<'_, '_>, node: &Node) -> Option<()> {
     let text = reader.string(node, "'value'")?;
-    if let Err(error) = Regex::new(&text) {
-        let error = error.to_string();
-        let why = error.lines().last().unwrap_or_default();
-        let why = why.strip_prefix("error: ").unwrap_or(why);
+    if let Err(why) = reader.check_pattern(node, &text) {
         let message = format!("'{text}' is not a valid regular expression: {why}");
         reader.error(node, codes::BAD_EXPRESSION, message, None);
         return None;
@@ -402,5 +398,29 @@ mod tests {
             of("path: $.a, operator: exists, value: 'false'"),
             "warning ignored-property /tasks/0/dataConditions/0/value 5"
         );
+    }
+
+    #[test]
+    fn regular_expressions_have_limits() {
+        let found = |count: usize, pattern: &str| {
+            let one =
+                |number| format!("{{path: $.a, value: '{pattern}{number}', operator: Matches}}");
+            let all: Vec<String> = (0..count).map(one).collect();
+            let reading = reading(&text(&format!("and: [{}]", all.join(", "))));
+            let found = reading.diagnostics.iter();
+            let found = found.map(|finding| (finding.pointer.clone(), finding.message.clone()));
+            found.collect::<Vec<_>>()
+        };
+        let [(_, message)] = &found(1, r"\w{900}")[..] else {
+            panic!("it isn't refused");
+        };
+        assert!(message.contains("bytes of memory"), "{message}");
+        // Ten fit.
+        let [(pointer, message)] = &found(30, r"\w{20}")[..] else {
+            panic!("they aren't refused once");
+        };
+        assert!(pointer.ends_with("/value"), "{pointer}");
+        assert!(message.contains("16 MiB"), "{message}");
+        assert_eq!(found(10, r"\w{20}"), []);
     }
 }
