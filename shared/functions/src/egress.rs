@@ -23,10 +23,14 @@ const KNOWN_MAX: usize = 1024;
 /// Networks that are never called unless the operator allows them: link-local addresses, where clouds have their
 /// metadata services, the metadata services that aren't link-local, and addresses that don't belong to a single
 /// service.
-const NEVER: [&str; 10] = [
+const NEVER: [&str; 13] = [
     "169.254.0.0/16",
     "fe80::/10",
-    "fd00:ec2::254/128",
+    // Amazon (also ::23, the credentials of pods), Google, Oracle and Scaleway.
+    "fd00:ec2::/112",
+    "fd20:ce::254/128",
+    "fd00:c1::a9fe:a9fe/128",
+    "fd00:42::42/128",
     "100.100.100.200/32",
     "192.0.0.192/32",
     "168.63.129.16/32",
@@ -223,12 +227,19 @@ fn networks(text: &str) -> Result<Vec<Network>, NetworkError> {
     }
 }
 
-/// A server on this machine listens on all of its loopback addresses.
+/// A server on this machine may listen on all of its addresses, whichever of them the settings name.
 fn is_same(own: IpAddr, other: IpAddr) -> bool {
-    own == other || own.is_loopback() && other.is_loopback()
+    own == other || is_local(own) && is_local(other)
 }
 
-/// The address, and the IPv4 address that an IPv6 address may embed (mapped, compatible, NAT64, 6to4).
+/// Whether an address is this machine's: only such an address can be bound. Interfaces come and go, so this isn't cached.
+fn is_local(address: IpAddr) -> bool {
+    address.is_loopback()
+        || address.is_unspecified()
+        || std::net::UdpSocket::bind(SocketAddr::new(address, 0)).is_ok()
+}
+
+/// The address, and the IPv4 address that an IPv6 address may embed (mapped, compatible, translated, NAT64, 6to4).
 fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
     let IpAddr::V6(long) = address else {
         return [Some(address), None];
@@ -240,7 +251,8 @@ fn embedded(address: IpAddr) -> [Option<IpAddr>; 2] {
         Some(IpAddr::V4(Ipv4Addr::new(a, b, c, d)))
     };
     let short = match parts {
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] if high != 0 => of(high, low),
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0, 0, 0, 0, 0xffff, 0, high, low] => of(high, low),
+        [0, 0, 0, 0, 0, 0, high, low] if high != 0 => of(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => of(high, low),
         [0x2002, high, low, ..] => of(high, low),
         _ => None,
@@ -406,7 +418,10 @@ impl Resolve for Gate {
             // one of our own servers.
             if !remembered {
                 let own = gate.own_at(None).await;
-                found.retain(|address| !own.iter().any(|own| is_same(*own, address.ip())));
+                found.retain(|address| {
+                    let mut forms = embedded(address.ip()).into_iter().flatten();
+                    !forms.any(|ip| own.iter().any(|own| is_same(*own, ip)))
+                });
             }
             if found.is_empty() {
                 return Err(format!("{name} has no address that calls may reach").into());
@@ -437,7 +452,13 @@ mod tests {
             "2002:a9fe:a9fe::1",
             "::169.254.169.254",
             "fe80::1",
+            "::ffff:0:169.254.169.254",
+            "::ffff:0.0.0.0",
             "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+            "fd00:c1::a9fe:a9fe",
+            "fd00:42::42",
             "100.100.100.200",
             "0.0.0.0",
             "::",
@@ -473,6 +494,46 @@ mod tests {
         for wrong in ["10.0.0.0/33", "10.0.0", "example.org", "", "::/129"] {
             assert!(Egress::parse(&[wrong], &none()).is_err(), "{wrong}");
         }
+    }
+
+    /// Another address of this machine than its loopback ones, if it has one. Nothing is sent.
+    fn other_address() -> Option<IpAddr> {
+        let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+        socket.connect("192.0.2.1:9").ok()?;
+        let address = socket.local_addr().ok()?.ip();
+        (!address.is_loopback()).then_some(address)
+    }
+
+    #[tokio::test]
+    async fn own_servers_are_refused_at_every_address_of_this_machine() {
+        assert!(!is_local("192.0.2.77".parse().unwrap()));
+        let Some(other) = other_address() else {
+            return;
+        };
+        let other = other.to_string();
+        for own in ["127.0.0.1", "localhost", "0.0.0.0", "::1", &other] {
+            let own = [(own.to_owned(), 6379)];
+            let gate = Gate::new(Egress::default().without(own.clone()));
+            let mapped = format!("::ffff:{other}");
+            for host in [
+                "127.0.0.1",
+                "127.0.0.5",
+                "::1",
+                "localhost",
+                &other,
+                &mapped,
+            ] {
+                let refused = gate.check(host, 6379).await;
+                assert!(
+                    matches!(refused, Err(Refused::Own { .. })),
+                    "{own:?}: {host} {refused:?}"
+                );
+                assert_eq!(gate.check(host, 80).await, Ok(()), "{own:?}: {host}");
+            }
+        }
+        // A server elsewhere is refused only there.
+        let gate = Gate::new(Egress::default().without([("192.0.2.77".to_owned(), 6379)]));
+        assert_eq!(gate.check(&other, 6379).await, Ok(()));
     }
 
     #[tokio::test]
