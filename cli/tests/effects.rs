@@ -56,6 +56,8 @@ const CASES: &[Case] = &[
     ("redis.dedup", "1h", NONE),
     ("redis.dedup_max", "7", NONE),
     ("redis.sets_max", "7", NONE),
+    ("redis.sets_bytes", "7MiB", NONE),
+    ("redis.sets_workflow_bytes", "7MiB", NONE),
     ("redis.keep_ended", "1h", NONE),
     ("redis.keep_ended_max", "7", NONE),
     ("redis.keep_faulted", "1h", NONE),

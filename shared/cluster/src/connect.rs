@@ -10,8 +10,8 @@ use swirl_engine::Sizes;
 use swirl_functions::egress::Found;
 use swirl_model::time::Timestamp;
 use swirl_nats::{Bus, LifecycleOptions, StreamOptions, Streams, Template};
-use swirl_ports::KeptBytes;
 use swirl_ports::addressed::Addressed;
+use swirl_ports::{KeptBytes, SetsBytes};
 use swirl_redis::Redis;
 use swirl_runtime::{Lower, Registry};
 
@@ -280,6 +280,10 @@ pub fn redis_options(config: &Config) -> anyhow::Result<swirl_redis::Options> {
         dedup_ms: ms(limits.dedup),
         dedup_max: limits.dedup_max,
         sets_max: limits.sets_max,
+        sets_bytes: SetsBytes {
+            all: limits.sets_bytes,
+            workflow: limits.sets_workflow_bytes,
+        },
         keep_ended_ms: ms(limits.keep_ended),
         keep_ended_max: limits.keep_ended_max,
         keep_faulted_ms: ms(limits.keep_faulted),

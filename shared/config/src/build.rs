@@ -133,6 +133,8 @@ impl Values<'_> {
                 dedup: self.duration("redis.dedup"),
                 dedup_max: self.count("redis.dedup_max"),
                 sets_max: self.count("redis.sets_max"),
+                sets_bytes: self.number("redis.sets_bytes"),
+                sets_workflow_bytes: self.number("redis.sets_workflow_bytes"),
                 keep_ended: self.duration("redis.keep_ended"),
                 keep_ended_max: self.count("redis.keep_ended_max"),
                 keep_faulted: self.duration("redis.keep_faulted"),

@@ -80,6 +80,8 @@ pub struct RedisLimits {
     pub dedup: Duration,
     pub dedup_max: usize,
     pub sets_max: usize,
+    pub sets_bytes: u64,
+    pub sets_workflow_bytes: u64,
     pub keep_ended: Duration,
     pub keep_ended_max: usize,
     pub keep_faulted: Duration,

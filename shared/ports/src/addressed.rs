@@ -8,7 +8,6 @@ use std::sync::Arc;
 use crate::matching::Listeners;
 use crate::{EventLog, Ingested, KeptDropped, Listening, Result};
 use async_trait::async_trait;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
@@ -78,8 +77,8 @@ impl EventLog for Addressed {
         self.log.expire(now).await
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
-        self.log.forget_unconsumed(workflow, consumed).await
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        self.log.forget_unconsumed(workflow, listening).await
     }
 }
 

@@ -42,6 +42,11 @@ pub struct Trigger {
 }
 
 impl Trigger {
+    /// Whether it collects sets of events for a workflow.
+    pub fn collects_for(&self, workflow: &str) -> bool {
+        !self.exclusive && *self.definition.workflow == *workflow
+    }
+
     /// Whether events for this place are collected in a list.
     pub fn lists(&self, place: usize) -> bool {
         self.listed
@@ -153,6 +158,23 @@ impl KeptBytes {
     }
 }
 
+/// The maximum total sizes of incomplete sets of events that start instances. Beyond them the oldest sets are dropped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SetsBytes {
+    pub all: u64,
+    /// Those of a workflow.
+    pub workflow: u64,
+}
+
+impl Default for SetsBytes {
+    fn default() -> SetsBytes {
+        SetsBytes {
+            all: 256 << 20,
+            workflow: 128 << 20,
+        }
+    }
+}
+
 /// What the size of a kept event counts for, beside all of them together.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -162,13 +184,15 @@ pub enum KeptGroup {
     Kind(Arc<str>),
 }
 
-/// Kept events that were dropped to make room.
+/// Events that were dropped to make room.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptDropped {
     /// The limit that was exceeded; `None`: that of all together.
     pub group: Option<KeptGroup>,
     pub events: u64,
     pub bytes: u64,
+    /// They were in sets that waited for other events to start an instance.
+    pub in_sets: bool,
 }
 
 #[async_trait]
@@ -188,13 +212,13 @@ pub trait EventLog: Send + Sync {
     /// Records that all effects of the event have been carried out.
     async fn acknowledge(&self, event: &CloudEvent, at: Timestamp) -> Result<()>;
 
-    /// Drops everything that is older than the configured retention, and the oldest kept events beyond the limits.
-    /// Returns which kept events were dropped to make room since the last call.
+    /// Drops everything that is older than the configured retention, and the oldest kept events and incomplete sets beyond
+    /// the limits. Returns what was dropped to make room since the last call.
     async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>>;
 
-    /// Forgets events that are kept for a workflow and that no definition consumes any more. `consumed`: as in
-    /// [`Listening`]. Returns their number.
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64>;
+    /// Forgets events that are kept for a workflow and that no definition consumes any more, and incomplete sets of a
+    /// workflow that no trigger collects any more. Returns the number of events.
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64>;
 }
 
 /// The progress in a stream of events: how far it has been read and processed.

@@ -37,7 +37,7 @@ pub use definitions::{
 pub use error::{Error, Result};
 pub use events::{
     CONTINUED_MAX, EventBus, EventLog, Ingested, KeptBytes, KeptDropped, KeptGroup, ListEnds,
-    Listening, Start, StreamPlace, Trigger,
+    Listening, SetsBytes, Start, StreamPlace, Trigger,
 };
 pub use execution::{
     Acquired, Commit, Committed, Created, DueTimer, ExecutionStore, Held, InboxItem, InstanceKey,

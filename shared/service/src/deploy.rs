@@ -6,7 +6,7 @@ use swirl_engine::{Definition, Problem};
 use swirl_model::ids::DefinitionId;
 use swirl_model::instance::Status;
 use swirl_model::workflow::Workflow;
-use swirl_ports::{DefinitionRecord, Deleted, Filter, InstanceQueries};
+use swirl_ports::{DefinitionRecord, Deleted, Filter, InstanceQueries, Listening};
 
 use crate::schedules::mark_name;
 use crate::{Error, Service};
@@ -124,18 +124,22 @@ impl Service {
             return Ok(Deletion::InUse(instances));
         }
         self.mark_deleted(record, instances > 0).await?;
-        if instances == 0 {
-            // What was kept for this definition alone.
-            let catalog = self.registry.catalog().await?;
-            let forgotten = self
-                .events
-                .forget_unconsumed(&id.workflow, &catalog.consumed)
-                .await?;
-            if forgotten > 0 {
-                tracing::info!(definition = %id, events = forgotten, "kept events were forgotten with their definition");
-            }
-        }
+        self.forget_events_of(id).await?;
         Ok(Deletion::Deleted(instances))
+    }
+
+    /// Forgets events that are kept for a deleted definition alone. Those that its instances may still wait for stay.
+    pub(crate) async fn forget_events_of(&self, id: &DefinitionId) -> Result<(), Error> {
+        let catalog = self.registry.catalog().await?;
+        let listening = Listening::new(&catalog.triggers, &catalog.consumed);
+        let forgotten = self
+            .events
+            .forget_unconsumed(&id.workflow, listening)
+            .await?;
+        if forgotten > 0 {
+            tracing::info!(definition = %id, events = forgotten, "kept events were forgotten with their definition");
+        }
+        Ok(())
     }
 
     /// Makes a version the latest of its workflow, as if it were deployed now. Starts that its schedule would have had

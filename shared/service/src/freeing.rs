@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
 use swirl_ports::{DefinitionRecord, Deleted, Filter, InstanceQueries};
 use swirl_runtime::Deployed;
@@ -41,9 +42,58 @@ impl Service {
             .iter()
             .filter(|one| one.head.deleted.as_ref().is_some_and(is_due));
         for deployed in due {
+            let deleted = deployed.head.deleted.as_ref();
+            if deleted.is_some_and(|deleted| deleted.in_use)
+                && !self.may_continue(queries, deployed).await?
+            {
+                self.end_use(deployed).await?;
+            }
             if !self.has_instances(queries, deployed).await? {
                 self.free(deployed).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// Whether an instance may still wait for events. A faulted one can be retried.
+    async fn may_continue(
+        &self,
+        queries: &dyn InstanceQueries,
+        deployed: &Deployed,
+    ) -> Result<bool, Error> {
+        for status in [Status::Running, Status::Faulted] {
+            let filter = Filter {
+                workflow: Some(deployed.id().workflow.to_string()),
+                version: Some(deployed.id().version.to_string()),
+                statuses: vec![status],
+                limit: 1,
+                ..Filter::default()
+            };
+            if !queries.list(&filter).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Events that were kept for the instances of a definition go after the last one.
+    async fn end_use(&self, deployed: &Deployed) -> Result<(), Error> {
+        let store = self.registry.store();
+        let Some(record) = store.get(deployed.id()).await? else {
+            return Ok(());
+        };
+        let Some(deleted) = record.deleted.clone() else {
+            return Ok(());
+        };
+        let unused = DefinitionRecord {
+            deleted: Some(Deleted {
+                in_use: false,
+                ..deleted
+            }),
+            ..record.clone()
+        };
+        if store.replace_if(&record, unused).await? {
+            self.forget_events_of(deployed.id()).await?;
         }
         Ok(())
     }

@@ -69,7 +69,22 @@ impl Service {
                 group,
                 events,
                 bytes,
+                in_sets,
             } = dropped;
+            if in_sets {
+                let (limit, of) = match &group {
+                    Some(KeptGroup::Workflow(workflow)) => ("sets_workflow_bytes", &**workflow),
+                    _ => ("sets_bytes or sets_max", ""),
+                };
+                tracing::warn!(
+                    events,
+                    bytes,
+                    limit,
+                    of,
+                    "events that waited for others to start an instance were dropped to make room: oldest sets first"
+                );
+                continue;
+            }
             let (limit, of) = match &group {
                 None => ("retain_bytes", ""),
                 Some(KeptGroup::Workflow(workflow)) => ("retain_workflow_bytes", &**workflow),

@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
-use swirl_model::event::{EventMatch, HistoryEntry, Input};
+use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::{BranchResult, Scope};
@@ -346,8 +346,8 @@ impl EventLog for Measured<dyn EventLog> {
         Ok(dropped)
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
-        let forget = self.inner.forget_unconsumed(workflow, consumed);
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        let forget = self.inner.forget_unconsumed(workflow, listening);
         self.redis("forget_unconsumed", forget).await
     }
 }

@@ -260,10 +260,12 @@ impl Metrics {
     }
 
     pub(crate) fn dropped_kept(&self, dropped: &KeptDropped) {
-        let limit = match &dropped.group {
-            None => "all",
-            Some(KeptGroup::Workflow(_)) => "workflow",
-            Some(KeptGroup::Kind(_)) => "type",
+        let limit = match (&dropped.group, dropped.in_sets) {
+            (None, false) => "all",
+            (Some(KeptGroup::Workflow(_)), false) => "workflow",
+            (Some(KeptGroup::Kind(_)), false) => "type",
+            (None, true) => "sets",
+            (Some(_), true) => "sets_workflow",
         };
         let limit = KeyValue::new("swirl.limit", limit);
         self.dropped_kept.add(dropped.events, &[limit]);

@@ -10,7 +10,6 @@ use std::time::Instant;
 use async_trait::async_trait;
 use opentelemetry::Value;
 use swirl_model::CloudEvent;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_ports::matching::Listeners;
@@ -65,8 +64,8 @@ impl EventLog for Traced {
         self.inner.expire(now).await
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
-        self.inner.forget_unconsumed(workflow, consumed).await
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        self.inner.forget_unconsumed(workflow, listening).await
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use swirl_model::event::{Command, EventMatch, Input, Slot, Subscription};
 use swirl_model::ids::InstanceId;
 use swirl_model::scope::{Cursor, Work};
-use swirl_model::{CloudEvent, Data};
 use swirl_ports::matching::Listeners;
 use swirl_ports::{KeptDropped, KeptGroup, Listening};
 
@@ -478,15 +477,6 @@ pub async fn an_event_is_known_for_a_limited_time(b: Backend) {
     assert_eq!(duplicates, [false, true, false, true]);
 }
 
-/// Of 3,000 bytes and a little more.
-fn large(id: u32, kind: &str) -> CloudEvent {
-    let order = id.to_string();
-    CloudEvent {
-        data: Some(Data::string("x".repeat(3_000))),
-        ..event(&order, kind, &[("order", &order)])
-    }
-}
-
 /// Whether an instance that begins now gets the kept event with this id.
 async fn is_kept(b: &Backend, id: u32, kind: &str) -> bool {
     let name = format!("{kind}{id}");
@@ -550,11 +540,13 @@ pub async fn kept_events_go_with_their_definition(b: Backend) {
         let event = large(id, kind);
         b.events.ingest(&event, listening, at(0)).await.unwrap();
     }
-    let forgotten = b.events.forget_unconsumed("other", &[]).await.unwrap();
-    assert_eq!(forgotten, 0);
-    let left = &consumed[2..];
-    let forgotten = b.events.forget_unconsumed("one", left).await.unwrap();
-    assert_eq!(forgotten, 2);
+    let forget = async |workflow, consumed| {
+        let listening = Listening::new(&[], consumed);
+        let forgotten = b.events.forget_unconsumed(workflow, listening).await;
+        forgotten.unwrap()
+    };
+    assert_eq!(forget("other", &[]).await, 0);
+    assert_eq!(forget("one", &consumed[2..]).await, 2);
     assert!(!is_kept(&b, 1, "t").await);
     assert!(is_kept(&b, 3, "u").await);
 }

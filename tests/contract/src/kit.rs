@@ -493,3 +493,12 @@ impl Backend {
             .unwrap()
     }
 }
+
+/// Of 3,000 bytes and a little more.
+pub fn large(id: u32, kind: &str) -> CloudEvent {
+    let order = id.to_string();
+    CloudEvent {
+        data: Some(Data::string("x".repeat(3_000))),
+        ..event(&order, kind, &[("order", &order)])
+    }
+}

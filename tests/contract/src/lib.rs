@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use swirl_ports::{
-    AuditLog, Batches, Definitions, EventLog, JoinLimits, KeptBytes, SavedViews, Store,
+    AuditLog, Batches, Definitions, EventLog, JoinLimits, KeptBytes, SavedViews, SetsBytes, Store,
 };
 
 pub mod attributes;
@@ -32,6 +32,7 @@ pub mod migration;
 pub mod offers;
 pub mod pending_starts;
 pub mod reuse;
+pub mod sets;
 pub mod starts;
 pub mod timers;
 pub mod views;
@@ -50,6 +51,12 @@ pub const KEPT_BYTES: KeptBytes = KeptBytes {
     all: 40_000,
     workflow: 27_000,
     kind: 20_000,
+};
+
+/// The limits on the sizes of incomplete sets of events in the tested backends.
+pub const SETS_BYTES: SetsBytes = SetsBytes {
+    all: 27_000,
+    workflow: 20_000,
 };
 
 /// An empty backend.
@@ -202,6 +209,9 @@ macro_rules! event_suite {
                 an_event_of_a_closed_branch_is_free, events_expire,
                 an_event_is_searched_where_definitions_wait,
                 kept_events_have_limited_sizes, kept_events_go_with_their_definition
+            }
+            sets {
+                incomplete_sets_have_limited_sizes, incomplete_sets_go_with_their_definition
             }
             starts {
                 each_event_starts_one, a_correlated_event_continues, an_event_during_a_start,

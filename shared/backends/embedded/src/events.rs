@@ -1,11 +1,11 @@
 //! Events from outside: ingesting them, matching them with waits and triggers, acknowledging them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
 use swirl_model::data::json_bytes;
-use swirl_model::event::EventMatch;
 use swirl_model::instance::Status;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
@@ -74,20 +74,26 @@ impl EventLog for Embedded {
             .write(|state| {
                 state.expire_events(now);
                 state.expire_instances(now);
-                std::mem::take(&mut state.dropped)
+                let kept = std::mem::take(&mut state.dropped).into_iter();
+                let sets = std::mem::take(&mut state.dropped_sets).into_iter();
+                let all = kept.map(|it| (it, false)).chain(sets.map(|it| (it, true)));
+                let all = all.map(|((group, (events, bytes)), in_sets)| KeptDropped {
+                    group,
+                    events,
+                    bytes,
+                    in_sets,
+                });
+                all.collect()
             })
             .await?;
         self.expire_recorded(now).await?;
-        let dropped = dropped.into_iter();
-        let dropped = dropped.map(|(group, (events, bytes))| KeptDropped {
-            group,
-            events,
-            bytes,
-        });
-        Ok(dropped.collect())
+        Ok(dropped)
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        let Listening {
+            consumed, triggers, ..
+        } = listening;
         self.write(|state| {
             let group = KeptGroup::Workflow(workflow.into());
             let left = state.kept.of(&group).filter(|(_, kept)| {
@@ -98,7 +104,14 @@ impl EventLog for Embedded {
             for place in &left {
                 state.drop_kept(*place);
             }
-            left.len() as u64
+            let mut forgotten = left.len();
+            if !triggers.iter().any(|it| it.collects_for(workflow)) {
+                for place in state.sets.of_workflow(workflow) {
+                    forgotten += state.sets.remove(place).map_or(0, |set| set.len());
+                    state.touch(Key::Set(place));
+                }
+            }
+            forgotten as u64
         })
         .await
     }
@@ -190,24 +203,34 @@ impl State {
         Ok(answer)
     }
 
-    /// Refuses an event that would begin a set of events beyond the limit, or make the sets that share its values too large.
+    /// Refuses an event that would make the sets that share its values too large.
     fn check_room(&self, event: &CloudEvent, triggers: &[Trigger], at: Timestamp) -> Result<()> {
-        let (size, limit) = (self.sets.len(), self.options.sets_max);
-        let mut begins = false;
+        if addressee(event).is_some() {
+            return Ok(());
+        }
         for trigger in triggers.iter().filter(|trigger| !trigger.exclusive) {
             let roles = roles(trigger, event);
             let has_place = self.sets.has_place(trigger, event, &roles, at);
             let may_begin = beginning(trigger, &roles).is_some();
-            if addressee(event).is_none() && (has_place || may_begin) {
+            if has_place || may_begin {
                 check_sets_bytes(self.sets.bytes(trigger, event), event)?;
             }
-            begins |= may_begin && !has_place;
         }
-        if size < limit || addressee(event).is_some() || !begins {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Drops the oldest incomplete sets that are too much for a workflow, or for all together.
+    fn make_room_for_sets(&mut self, workflow: &Arc<str>) {
+        let limits = self.options.sets_bytes;
+        while let Some((group, place)) = self.sets.surplus(workflow, &limits, self.options.sets_max)
+        {
+            let Some(set) = self.sets.remove(place) else {
+                return;
+            };
+            self.touch(Key::Set(place));
+            let dropped = self.dropped_sets.entry(group).or_default();
+            *dropped = (dropped.0 + set.len() as u64, dropped.1 + set.bytes as u64);
         }
-        let what = "the list of events that wait for other events to start an instance".to_owned();
-        Err(Error::TooLarge { what, size, limit })
     }
 
     fn keep(&mut self, event: &CloudEvent, listening: Listening<'_>, at: Timestamp) {
@@ -315,11 +338,12 @@ impl State {
         for number in filled.changed {
             self.touch(Key::Set(number));
         }
+        self.make_room_for_sets(workflow);
         filled.complete.map(Set::begun)
     }
 
     /// Whether an instance of the workflow that is active or being started has all of these values.
-    fn is_taken(&self, workflow: &std::sync::Arc<str>, values: &Correlation) -> bool {
+    fn is_taken(&self, workflow: &Arc<str>, values: &Correlation) -> bool {
         let mut starting = self.known.starting(workflow);
         if starting.any(|begun| has_all(&begun.correlation, values)) {
             return true;

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::Trigger;
 use swirl_ports::matching::{Correlation, Role, Set, beginning, group_of};
+use swirl_ports::{KeptGroup, SetsBytes, Trigger};
 
 #[derive(Default)]
 pub(crate) struct Sets {
+    /// In the order of their beginning.
     sets: BTreeMap<u64, Set>,
+    bytes: u64,
+    /// By workflow: the sets and their size.
+    of_workflows: HashMap<Arc<str>, (BTreeSet<u64>, u64)>,
     groups: HashMap<(Arc<str>, String), BTreeSet<u64>>,
 }
 
@@ -43,10 +47,6 @@ fn group(values: &Correlation) -> String {
 }
 
 impl Sets {
-    pub fn len(&self) -> usize {
-        self.sets.len()
-    }
-
     pub fn get(&self, place: u64) -> Option<&Set> {
         self.sets.get(&place)
     }
@@ -54,6 +54,61 @@ impl Sets {
     pub fn insert(&mut self, place: u64, set: Set) {
         self.groups.entry(key(&set)).or_default().insert(place);
         self.sets.insert(place, set);
+        self.count(place);
+    }
+
+    /// The sets of a workflow.
+    pub fn of_workflow(&self, workflow: &str) -> Vec<u64> {
+        let found = self.of_workflows.get(workflow);
+        found.map_or_else(Vec::new, |(places, _)| places.iter().copied().collect())
+    }
+
+    /// The oldest set, if the sets of a workflow are too large, or all together are too large or too many.
+    pub fn surplus(
+        &self,
+        workflow: &Arc<str>,
+        limits: &SetsBytes,
+        most: usize,
+    ) -> Option<(Option<KeptGroup>, u64)> {
+        if let Some((places, bytes)) = self.of_workflows.get(workflow)
+            && *bytes > limits.workflow
+        {
+            let oldest = *places.first()?;
+            return Some((Some(KeptGroup::Workflow(workflow.clone())), oldest));
+        }
+        if self.bytes <= limits.all && self.sets.len() <= most.max(1) {
+            return None;
+        }
+        let (oldest, _) = self.sets.first_key_value()?;
+        Some((None, *oldest))
+    }
+
+    /// Counts a set, whose size must not change until it is no longer counted.
+    fn count(&mut self, place: u64) {
+        let Some(set) = self.sets.get(&place) else {
+            return;
+        };
+        let size = set.bytes as u64;
+        self.bytes += size;
+        let of_workflow = &set.definition.workflow;
+        let (places, bytes) = self.of_workflows.entry(of_workflow.clone()).or_default();
+        places.insert(place);
+        *bytes += size;
+    }
+
+    fn uncount(&mut self, place: u64) {
+        let Some(set) = self.sets.get(&place) else {
+            return;
+        };
+        let size = set.bytes as u64;
+        self.bytes -= size;
+        if let Some((places, bytes)) = self.of_workflows.get_mut(&set.definition.workflow) {
+            places.remove(&place);
+            *bytes -= size;
+            if places.is_empty() {
+                self.of_workflows.remove(&set.definition.workflow);
+            }
+        }
     }
 
     /// Whether an event fits into a set that has begun.
@@ -115,7 +170,8 @@ impl Sets {
         Some(Extended { set, events })
     }
 
-    fn remove(&mut self, place: u64) -> Option<Set> {
+    pub fn remove(&mut self, place: u64) -> Option<Set> {
+        self.uncount(place);
         let set = self.sets.remove(&place)?;
         if let Some(places) = self.groups.get_mut(&key(&set)) {
             places.remove(&place);
@@ -141,10 +197,14 @@ impl Sets {
         let all: Vec<u64> = self.of(trigger, event).map(|(number, _)| number).collect();
         let mut chosen = None;
         for number in all {
-            let Some(set) = self.sets.get_mut(&number) else {
+            self.uncount(number);
+            if let Some(set) = self.sets.get_mut(&number) {
+                set.refit(trigger);
+            }
+            self.count(number);
+            let Some(set) = self.sets.get(&number) else {
                 continue;
             };
-            set.refit(trigger);
             if set.is_void(trigger, at) {
                 self.remove(number);
                 filled.changed.push(number);
@@ -165,8 +225,11 @@ impl Sets {
             (None, None) => return filled,
         };
         filled.changed.push(number);
+        self.uncount(number);
         let set = self.sets.get_mut(&number);
-        if set.is_some_and(|set| set.put(trigger, role, event, at) || ends) {
+        let is_complete = set.is_some_and(|set| set.put(trigger, role, event, at) || ends);
+        self.count(number);
+        if is_complete {
             filled.complete = self.remove(number);
         }
         filled

@@ -57,6 +57,8 @@ pub(crate) struct State {
     pub kept: Retained,
     /// Kept events that were dropped to make room since the last sweep: how many, and their bytes.
     pub dropped: BTreeMap<Option<KeptGroup>, (u64, u64)>,
+    /// The same for incomplete sets of events.
+    pub dropped_sets: BTreeMap<Option<KeptGroup>, (u64, u64)>,
     pub known: Known,
     pub sets: Sets,
     /// In the order of deployment.

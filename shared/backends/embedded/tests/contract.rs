@@ -12,6 +12,7 @@ fn options() -> Options {
         instance_bytes: swirl_contract::INSTANCE_BYTES,
         join_limits: Some(swirl_contract::JOIN_LIMITS),
         retain_bytes: swirl_contract::KEPT_BYTES,
+        sets_bytes: swirl_contract::SETS_BYTES,
         ..Options::default()
     }
 }

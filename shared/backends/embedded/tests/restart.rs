@@ -11,7 +11,7 @@ use futures::executor::block_on;
 use swirl_contract::Backend;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::CloudEvent;
-use swirl_model::event::{EventMatch, HistoryEntry, Input};
+use swirl_model::event::{HistoryEntry, Input};
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeRef};
 use swirl_model::instance::Instance;
 use swirl_model::scope::{BranchResult, Scope};
@@ -41,6 +41,7 @@ impl Restarting {
                 instance_bytes: swirl_contract::INSTANCE_BYTES,
                 join_limits: Some(swirl_contract::JOIN_LIMITS),
                 retain_bytes: swirl_contract::KEPT_BYTES,
+                sets_bytes: swirl_contract::SETS_BYTES,
                 ..Options::default()
             };
             Arc::new(Embedded::open(&self.folder, options).unwrap())
@@ -260,8 +261,8 @@ impl EventLog for Restarting {
         self.get().expire(now).await
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
-        self.get().forget_unconsumed(workflow, consumed).await
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        self.get().forget_unconsumed(workflow, listening).await
     }
 }
 

@@ -121,6 +121,9 @@ struct Inner {
     kept_since: AtomicU64,
     /// The kept events that were dropped since the last sweep.
     dropped: Mutex<Dropped>,
+    /// The same for incomplete sets of events.
+    sets_since: AtomicU64,
+    dropped_sets: Mutex<Dropped>,
     /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
     /// Commits that read their scope again.
@@ -169,6 +172,8 @@ impl Redis {
                 generation: AtomicU64::new(0),
                 kept_since: AtomicU64::new(0),
                 dropped: Mutex::default(),
+                sets_since: AtomicU64::new(0),
+                dropped_sets: Mutex::default(),
                 installation: OnceLock::new(),
                 second_reads: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
@@ -272,6 +277,17 @@ impl Redis {
     pub(crate) fn dropped(&self) -> MutexGuard<'_, Dropped> {
         self.inner
             .dropped
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn sets_since(&self) -> &AtomicU64 {
+        &self.inner.sets_since
+    }
+
+    pub(crate) fn dropped_sets(&self) -> MutexGuard<'_, Dropped> {
+        self.inner
+            .dropped_sets
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,6 +1,6 @@
 //! Options, and the errors of connecting.
 
-use swirl_ports::{JoinLimits, KeptBytes};
+use swirl_ports::{JoinLimits, KeptBytes, SetsBytes};
 
 /// The format that this build writes. It reads this format and all older ones.
 pub const FORMAT: u32 = 1;
@@ -78,8 +78,10 @@ pub struct Options {
     pub dedup_ms: u64,
     /// The maximum number of such events. Older ones are dropped.
     pub dedup_max: usize,
-    /// The maximum number of incomplete sets of events.
+    /// The maximum number of incomplete sets of events. Older ones are dropped.
     pub sets_max: usize,
+    /// The maximum total sizes of such sets. Older ones are dropped.
+    pub sets_bytes: SetsBytes,
     /// How long ended instances are kept, except faulted ones.
     pub keep_ended_ms: u64,
     /// The maximum number of such instances. Older ones are dropped.
@@ -124,6 +126,7 @@ impl Default for Options {
             dedup_ms: DAY_MS,
             dedup_max: 250_000,
             sets_max: 100_000,
+            sets_bytes: SetsBytes::default(),
             keep_ended_ms: 7 * DAY_MS,
             keep_ended_max: 100_000,
             keep_faulted_ms: 30 * DAY_MS,

@@ -18,6 +18,7 @@ fn quick(options: Options) -> Options {
         instance_bytes: swirl_contract::INSTANCE_BYTES,
         join_limits: swirl_contract::JOIN_LIMITS,
         retain_bytes: swirl_contract::KEPT_BYTES,
+        sets_bytes: swirl_contract::SETS_BYTES,
         ..options
     }
 }

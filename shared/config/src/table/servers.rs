@@ -147,9 +147,21 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "redis.sets_max",
         MANY,
-        "How many incomplete sets of start events are kept.",
+        "How many incomplete sets of start events are kept; older ones are dropped.",
     )
     .default("100000"),
+    Setting::new(
+        "redis.sets_bytes",
+        ValueKind::Bytes,
+        "How many bytes of such sets are kept; older ones are dropped. A coordinator logs how many.",
+    )
+    .default("256MiB"),
+    Setting::new(
+        "redis.sets_workflow_bytes",
+        ValueKind::Bytes,
+        "The same for the sets of a workflow.",
+    )
+    .default("128MiB"),
     Setting::new(
         "redis.keep_ended",
         KEEP,

@@ -68,6 +68,21 @@ impl Set {
         }
     }
 
+    /// The number of its events.
+    pub fn len(&self) -> usize {
+        self.events.len() + self.list.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The time of its first event.
+    pub fn since(&self) -> Option<Timestamp> {
+        let all = self.events.values().chain(&self.list);
+        all.map(|(at, _)| *at).min()
+    }
+
     /// Whether the set can't start an instance any more: it has timed out, or a newer definition has no use for its
     /// events. The time counts from the first event, or from the last one if each event restarts the timeout.
     pub fn is_void(&self, trigger: &Trigger, at: Timestamp) -> bool {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use futures::FutureExt as _;
 use swirl_embedded::MemoryQueue;
 use swirl_model::CloudEvent;
-use swirl_model::event::{Command, EventMatch};
+use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::Status;
 use swirl_model::time::Timestamp;
@@ -258,9 +258,9 @@ impl EventLog for Log {
     async fn forget_unconsumed(
         &self,
         workflow: &str,
-        consumed: &[EventMatch],
+        listening: Listening<'_>,
     ) -> swirl_ports::Result<u64> {
-        self.inner.forget_unconsumed(workflow, consumed).await
+        self.inner.forget_unconsumed(workflow, listening).await
     }
 }
 

@@ -1,31 +1,46 @@
 //! The document of a deleted definition is freed.
 
+use swirl_model::CloudEvent;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
-use swirl_ports::{DefinitionRecord, Definitions, ExecutionStore};
+use swirl_ports::{DefinitionRecord, Definitions, EventLog, ExecutionStore, Listening};
 use swirl_service::{Deletion, Deployed};
-use swirl_world::{Mock, World};
+use swirl_world::{Act, Mock, World};
 
 use crate::fixture;
 
 const DOCUMENT: &str = "{id: once, version: '1', specVersion: '0.8', \
                         states: [{name: A, type: inject, data: {}, end: true}]}";
 
+/// Events for it are kept.
+const WAITS: &str = r#"{"id": "waits", "version": "1", "specVersion": "0.8",
+    "events": [{"name": "paid", "type": "paid", "correlation": [{"contextAttributeName": "order"}]}],
+    "functions": [{"name": "f", "type": "expression", "operation": "${ {f: 1} }"}],
+    "states": [{"name": "A", "type": "callback", "action": {"functionRef": "f"}, "eventRef": "paid", "end": true}]}"#;
+
 fn id() -> DefinitionId {
+    id_of("once")
+}
+
+fn id_of(workflow: &str) -> DefinitionId {
     DefinitionId {
-        workflow: "once".into(),
+        workflow: workflow.into(),
         version: "1".into(),
     }
 }
 
 /// The record after a round of freeing at this time.
 fn record_at(world: &mut World, ms: i64) -> DefinitionRecord {
+    record_of(world, id(), ms)
+}
+
+fn record_of(world: &mut World, id: DefinitionId, ms: i64) -> DefinitionRecord {
     world.clock.set(Timestamp(ms));
     let (service, store) = (world.service.clone(), world.store.clone());
     let freed = async move { service.free_deleted(&*store).await };
     world.wait(freed).unwrap();
     let store = world.store.clone();
-    let found = world.wait(async move { Definitions::get(&*store, &id()).await });
+    let found = world.wait(async move { Definitions::get(&*store, &id).await });
     found.unwrap().unwrap()
 }
 
@@ -69,4 +84,25 @@ fn a_definition_that_was_just_deleted_may_still_get_an_instance() {
     world.wait(deleted).unwrap();
     assert_eq!(record_at(&mut world, 60_000).document, DOCUMENT);
     assert_eq!(record_at(&mut world, 200_000).document, "");
+}
+
+#[test]
+fn kept_events_of_a_deleted_definition_go_after_its_last_instance() {
+    let mut world = fixture::world(&[WAITS], |_| Mock::Never);
+    fixture::run(&mut world, "waits", Timestamp(1_000));
+    let (service, store) = (world.service.clone(), world.store.clone());
+    let deleted = async move { service.delete(&*store, &id_of("waits"), true).await };
+    assert_eq!(world.wait(deleted).unwrap(), Deletion::Deleted(1));
+    let record = record_of(&mut world, id_of("waits"), 200_000);
+    assert!(record.deleted.unwrap().in_use);
+    let event = serde_json::json!({"specversion": "1.0", "id": "1", "source": "/s", "type": "paid", "order": "7"});
+    let event: CloudEvent = serde_json::from_value(event).unwrap();
+    let plan = vec![(Timestamp(201_000), Act::Event(event))];
+    world.run(plan, Timestamp(202_000)).unwrap();
+    let record = record_of(&mut world, id_of("waits"), 300_000);
+    assert!(!record.deleted.unwrap().in_use);
+    let store = world.store.clone();
+    let nothing = Listening::new(&[], &[]);
+    let left = world.wait(async move { store.forget_unconsumed("waits", nothing).await });
+    assert_eq!(left.unwrap(), 0);
 }

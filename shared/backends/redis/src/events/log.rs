@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use futures::future::join;
 use swirl_model::CloudEvent;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
     Listeners, Outcome, addressee, attributes_to_keep, groups_to_keep, roles,
@@ -140,13 +139,21 @@ impl EventLog for Redis {
     async fn expire(&self, now: Timestamp) -> Result<Vec<KeptDropped>> {
         self.expire_events(now).await?;
         self.drop_surplus().await?;
+        self.drop_surplus_sets().await?;
         self.expire_instances(now).await?;
         self.expire_recorded(now).await?;
         Ok(self.take_dropped())
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
-        self.forget_unconsumed_events(workflow, consumed).await
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        let mut forgotten = self
+            .forget_unconsumed_events(workflow, listening.consumed)
+            .await?;
+        let mut triggers = listening.triggers.iter();
+        if !triggers.any(|it| it.collects_for(workflow)) {
+            forgotten += self.forget_sets(workflow).await?;
+        }
+        Ok(forgotten)
     }
 }
 

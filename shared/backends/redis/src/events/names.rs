@@ -35,6 +35,10 @@ pub struct EventKeys {
     pub bodies: String,
     /// The total sizes of kept events, of all and of each group.
     pub sizes: String,
+    /// The records with incomplete sets, their sizes, and the sums of these.
+    pub sets: String,
+    pub set_sizes: String,
+    pub set_sums: String,
     tag: String,
 }
 
@@ -53,6 +57,9 @@ impl EventKeys {
             kept: format!("{tag}:kept"),
             bodies: format!("{tag}:bodies"),
             sizes: format!("{tag}:sizes"),
+            sets: format!("{tag}:sets"),
+            set_sizes: format!("{tag}:set-sizes"),
+            set_sums: format!("{tag}:set-sums"),
             tag,
         }
     }
@@ -60,6 +67,11 @@ impl EventKeys {
     /// The kept events of a group, by their time. `lua/events/sizes.lua` names it too.
     pub fn of_group(&self, group: &str) -> String {
         format!("{}:{group}", self.sizes)
+    }
+
+    /// The records with incomplete sets of a workflow. `lua/events/sets.lua` names it too.
+    pub fn sets_of(&self, workflow: &str) -> String {
+        format!("{}:{workflow}", self.sets)
     }
 
     /// The instances that consumed a kept event.

@@ -1,6 +1,7 @@
 //! The instances that events start: by one event or by sets, and only if the event isn't for an active instance.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,12 +16,16 @@ use swirl_ports::{Error, ListEnds, Listening, Result, Trigger};
 
 use super::alone::LoneStarts;
 use super::names::{StartKeys, start_digest};
+use super::sets::{Noted, SetsSize};
 use super::shard::{json, read};
 use crate::Redis;
 use crate::keys::Span;
 use crate::script::{Lazy, Script};
 
 static SWAP: Lazy = Lazy::new(|| Script::new(&[include_str!("../lua/events/swap.lua")]));
+/// The same when sets are dropped: also when a server has no memory left.
+static SWAP_TO_FREE: Lazy =
+    Lazy::new(|| Script::freeing_small(include_str!("../lua/events/swap.lua")));
 
 /// How often a change of a record is retried if other processes change it too.
 const ATTEMPTS: u64 = 100;
@@ -70,6 +75,16 @@ enum Claim {
     Made(Option<PendingStart>),
     /// Taken by these events.
     Taken(Vec<String>),
+}
+
+/// Why a group is changed.
+#[derive(Clone, Copy)]
+enum Reason<'a> {
+    /// An event is ingested. Nothing is done if it isn't open.
+    Event(&'a str),
+    Release,
+    /// Sets are dropped.
+    Room,
 }
 
 enum Change {
@@ -134,6 +149,9 @@ impl Redis {
             let workflow = &trigger.definition.workflow;
             begun.claims.push(start_digest(workflow, &possible.group));
             begun.starts.extend(self.try_start(&possible).await?);
+            if !trigger.exclusive {
+                self.make_room_for_sets().await?;
+            }
         }
         Ok(begun)
     }
@@ -176,7 +194,7 @@ impl Redis {
     async fn claim(&self, key: &str, possible: &PossibleStart<'_>) -> Result<Claim> {
         let mut taken = None;
         let begun = self
-            .change_group(key, Some(possible.digest), |group| {
+            .change_group(key, Reason::Event(possible.digest), |group| {
                 taken = group.taken(possible);
                 match taken {
                     Some(_) => Ok(Change::Found(None)),
@@ -201,7 +219,7 @@ impl Redis {
     }
 
     async fn release_claim(&self, key: &str, digest: &str, how: ClaimRelease) -> Result<()> {
-        self.change_group(key, None, |group| {
+        self.change_group(key, Reason::Release, |group| {
             let mut changed = group.begun.remove(digest).is_some();
             changed |= group.placed.remove(digest);
             changed |= match how {
@@ -230,12 +248,26 @@ impl Redis {
         Ok(())
     }
 
-    /// Reads, changes and writes a group as one step. `open`: only while this event is open. That is checked after
-    /// reading: acknowledging the event changes the group first, so the write fails.
+    /// Changes the incomplete sets of a group.
+    pub(super) async fn change_sets(
+        &self,
+        digest: &str,
+        mut change: impl FnMut(&mut Vec<Set>),
+    ) -> Result<()> {
+        self.change_group(digest, Reason::Room, |group| {
+            change(&mut group.sets);
+            Ok(Change::Write(None))
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Reads, changes and writes a group as one step. Whether its event is open is checked after reading: acknowledging
+    /// the event changes the group first, so the write fails.
     async fn change_group(
         &self,
         digest: &str,
-        open: Option<&str>,
+        reason: Reason<'_>,
         mut change: impl FnMut(&mut Group) -> Result<Change>,
     ) -> Result<Option<PendingStart>> {
         let key = StartKeys::new(self.keys(), digest).group;
@@ -248,27 +280,47 @@ impl Redis {
                 "" => Group::default(),
                 text => read(text, "events that wait for others")?,
             };
+            let sets_before = SetsSize::of(&group.sets);
             let begun = match change(&mut group)? {
                 Change::Found(begun) => return Ok(begun),
                 Change::Write(begun) => begun,
             };
-            if let Some(open) = open
-                && !self.is_open(open).await?
+            if let Reason::Event(event) = reason
+                && !self.is_open(event).await?
             {
                 return Ok(None);
             }
             group.rev += 1;
+            let sets = SetsSize::of(&group.sets);
+            let noted = Noted {
+                digest,
+                rev: group.rev,
+                begins: before.is_empty(),
+            };
+            if sets != sets_before && !sets.is_none() {
+                self.note_sets(&noted, &sets).await?;
+            }
             let after = json(&group, "events that wait for others")?;
             let is_empty = if group.is_empty() { "1" } else { "0" };
             let read = sha1_smol::Sha1::from(&before).digest().to_string();
             let done: i64 = self
                 .eval(
-                    &SWAP,
+                    match reason {
+                        Reason::Room => &SWAP_TO_FREE,
+                        Reason::Event(_) | Reason::Release => &SWAP,
+                    },
                     std::slice::from_ref(&key),
                     &[read, after, is_empty.to_owned()],
                 )
                 .await?;
             if done == 1 {
+                // A crash may have left notes about sets that are gone. They end when room is made.
+                let is_noted = !sets_before.is_none() || matches!(reason, Reason::Room);
+                if sets.is_none() && is_noted {
+                    self.note_sets(&noted, &sets).await?;
+                }
+                self.sets_since()
+                    .fetch_add(sets.more_than(&sets_before), Ordering::Relaxed);
                 return Ok(begun);
             }
             tokio::time::sleep(Duration::from_millis(attempt.min(20))).await;

@@ -179,14 +179,16 @@ impl Redis {
 
     /// The events dropped since the last call, by limit.
     pub(super) fn take_dropped(&self) -> Vec<KeptDropped> {
-        let dropped = std::mem::take(&mut *self.dropped());
-        let dropped = dropped.into_iter();
-        let dropped = dropped.map(|(group, (events, bytes))| KeptDropped {
+        let kept = std::mem::take(&mut *self.dropped()).into_iter();
+        let sets = std::mem::take(&mut *self.dropped_sets()).into_iter();
+        let all = kept.map(|it| (it, false)).chain(sets.map(|it| (it, true)));
+        let all = all.map(|((group, (events, bytes)), in_sets)| KeptDropped {
             group,
             events,
             bytes,
+            in_sets,
         });
-        dropped.collect()
+        all.collect()
     }
 
     pub(super) async fn forget_unconsumed_events(

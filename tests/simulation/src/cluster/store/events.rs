@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use swirl_model::CloudEvent;
-use swirl_model::event::EventMatch;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::Listeners;
 use swirl_ports::*;
@@ -39,8 +38,8 @@ impl EventLog for SharedStore {
         self.call(|inner| block_on(inner.expire(now))).await
     }
 
-    async fn forget_unconsumed(&self, workflow: &str, consumed: &[EventMatch]) -> Result<u64> {
-        self.call(|inner| block_on(inner.forget_unconsumed(workflow, consumed)))
+    async fn forget_unconsumed(&self, workflow: &str, listening: Listening<'_>) -> Result<u64> {
+        self.call(|inner| block_on(inner.forget_unconsumed(workflow, listening)))
             .await
     }
 }
