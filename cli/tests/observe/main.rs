@@ -3,6 +3,7 @@
 
 mod ids;
 mod logs;
+mod messages;
 mod metrics;
 mod processes;
 mod pure;

@@ -159,7 +159,8 @@ async fn one_trace_over_processes_events_and_calls() {
         .map(|link| id_of(&link.trace_id, &link.span_id))
         .collect();
     assert_eq!(links, [PAYMENT]);
-    assert_eq!(receive.start_time_unix_nano, receive.end_time_unix_nano);
+    let took = receive.end_time_unix_nano - receive.start_time_unix_nano;
+    assert!(took < 1_000_000, "{took} ns");
     assert_eq!(others.len(), 1, "{others:?}");
     let (sender, process) = others[0];
     assert_eq!(process.name, "process paid");

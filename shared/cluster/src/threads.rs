@@ -4,6 +4,10 @@ use std::io;
 
 use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 
+/// As much as the main thread of a program has. A call runs deep in the drive of its scope, and what a client library does
+/// to connect needs more than tokio's 2 MiB in a build without optimisation. Memory is only taken for what is used.
+const STACK_BYTES: usize = 8 << 20;
+
 /// Gives the thread's other tasks, which may be those of the connections to the servers, to another thread.
 pub fn aside(work: &mut dyn FnMut()) {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
@@ -27,7 +31,10 @@ impl WorkThreads {
     /// The threads cannot be started.
     pub fn start() -> io::Result<WorkThreads> {
         let mut threads = Builder::new_multi_thread();
-        let threads = threads.worker_threads(self::threads()).thread_name("work");
+        let threads = threads
+            .worker_threads(self::threads())
+            .thread_stack_size(STACK_BYTES)
+            .thread_name("work");
         Ok(WorkThreads(Some(threads.enable_all().build()?)))
     }
 

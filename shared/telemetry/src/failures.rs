@@ -1,6 +1,6 @@
 //! Telemetry that the collector didn't accept, counted and occasionally logged.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -14,12 +14,17 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 /// How often failures are logged. An unavailable collector refuses a batch every other second.
 const LOG_EVERY: Duration = Duration::from_secs(60);
 
+/// How the exporters end their errors if the collector has no service for a signal: over gRPC, and over HTTP.
+const NO_METRICS: [&str; 2] = ["gRPC code: Unimplemented", "status code: 404"];
+
 /// The number of batches that were not accepted.
 #[derive(Debug, Default)]
 pub struct Failures {
     traces: AtomicU64,
     metrics: AtomicU64,
     logged: Mutex<Option<Instant>>,
+    /// That the collector takes no metrics has been logged.
+    without_metrics: AtomicBool,
 }
 
 impl Failures {
@@ -29,6 +34,18 @@ impl Failures {
             ("metrics", self.metrics.load(Ordering::Relaxed)),
             ("traces", self.traces.load(Ordering::Relaxed)),
         ]
+    }
+
+    /// A collector for traces alone, such as Jaeger, refuses metrics each time. They are not lost where Prometheus reads
+    /// them, so that is no failure.
+    fn takes_no_metrics(&self, done: &OTelSdkResult) -> bool {
+        let Err(error) = done else { return false };
+        let error = error.to_string();
+        let has_none = NO_METRICS.iter().any(|answer| error.ends_with(answer));
+        if has_none && !self.without_metrics.swap(true, Ordering::Relaxed) {
+            tracing::info!("the collector takes no metrics: they are only at /metrics");
+        }
+        has_none
     }
 
     fn note(&self, counter: &AtomicU64, signal: &'static str, done: &OTelSdkResult) {
@@ -72,6 +89,9 @@ impl<E: SpanExporter> SpanExporter for Noted<E> {
 impl<E: PushMetricExporter> PushMetricExporter for Noted<E> {
     async fn export(&self, metrics: &ResourceMetrics) -> OTelSdkResult {
         let done = self.exporter.export(metrics).await;
+        if self.failures.takes_no_metrics(&done) {
+            return Ok(());
+        }
         self.failures.note(&self.failures.metrics, "metrics", &done);
         done
     }
@@ -86,5 +106,27 @@ impl<E: PushMetricExporter> PushMetricExporter for Noted<E> {
 
     fn temporality(&self) -> Temporality {
         self.exporter.temporality()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_sdk::error::OTelSdkError;
+
+    use super::*;
+
+    #[test]
+    fn a_collector_for_traces_alone_is_no_failure() {
+        let failures = Failures::default();
+        let fails = |message: &str| Err(OTelSdkError::InternalFailure(message.to_owned()));
+        for message in [
+            "TonicMetricsClient export failed with gRPC code: Unimplemented",
+            "HTTP export failed with status code: 404",
+        ] {
+            assert!(failures.takes_no_metrics(&fails(message)), "{message}");
+        }
+        let down = fails("TonicMetricsClient export failed with gRPC code: Unavailable");
+        assert!(!failures.takes_no_metrics(&down));
+        assert!(!failures.takes_no_metrics(&Ok(())));
     }
 }

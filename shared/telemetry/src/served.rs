@@ -83,6 +83,8 @@ pub(crate) fn span(served: &Served<'_>, requests: &Requests, ratio: f64) -> Opti
         kind: SpanRole::Server,
         from,
         to: from.plus_ms(took),
+        // A part of the client's span, which may be shorter than a millisecond.
+        precise: Some([served.began, served.began + served.took]),
         error: (served.status >= 500).then(|| served.status.to_string()),
         attributes: attributes(served),
         ..Span::default()

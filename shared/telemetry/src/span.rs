@@ -15,6 +15,9 @@ use swirl_model::trace::TraceContext;
 
 use crate::ids;
 
+/// The part of a millisecond that is still in it.
+const LAST: Duration = Duration::from_micros(999);
+
 #[derive(Debug, Clone, Default)]
 pub struct Span {
     pub id: u64,
@@ -23,6 +26,8 @@ pub struct Span {
     pub kind: SpanRole,
     pub from: Timestamp,
     pub to: Timestamp,
+    /// The times, if they are known better than to the millisecond.
+    pub precise: Option<[SystemTime; 2]>,
     /// The name of an error. The message is left out, since it may come from a service.
     pub error: Option<String>,
     pub attributes: Vec<(&'static str, Value)>,
@@ -53,8 +58,18 @@ impl Span {
         self.in_trace(ids::trace(header), attributes)
     }
 
+    /// The start and the end.
+    ///
+    /// A time that is known to the millisecond is somewhere in it. So a span goes on to the end of its last one: otherwise
+    /// a service's span would end after the call's, and collectors take a span without a duration for a mistake.
+    fn times(&self) -> [SystemTime; 2] {
+        let known = [time(self.from.min(self.to)), time(self.to) + LAST];
+        self.precise.unwrap_or(known)
+    }
+
     /// Converts a span of a trace.
     pub fn in_trace(self, trace: u128, mut attributes: Vec<KeyValue>) -> SpanData {
+        let [from, to] = self.times();
         let own = self.attributes.into_iter();
         attributes.extend(own.map(|(name, value)| KeyValue::new(name, value)));
         if let Some(error) = &self.error {
@@ -80,8 +95,8 @@ impl Span {
                 SpanRole::Server => SpanKind::Server,
             },
             name: self.name.into(),
-            start_time: time(self.from.min(self.to)),
-            end_time: time(self.to),
+            start_time: from,
+            end_time: to,
             attributes,
             dropped_attributes_count: 0,
             events,
@@ -111,4 +126,36 @@ fn context(trace: u128, span: u64, sampled: bool) -> SpanContext {
 fn time(at: Timestamp) -> SystemTime {
     let ms = u64::try_from(at.0).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_millis(ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_goes_on_to_the_end_of_its_last_millisecond() {
+        let at = Timestamp(1_700_000_000_000);
+        let span = Span {
+            from: at,
+            to: at,
+            ..Span::default()
+        };
+        let data = span.in_trace(1, Vec::new());
+        assert_eq!(data.start_time, time(at));
+        assert_eq!(data.end_time, time(at) + LAST);
+    }
+
+    #[test]
+    fn precise_times_stay_as_they_are() {
+        let began = time(Timestamp(5)) + Duration::from_micros(700);
+        let ended = began + Duration::from_micros(600);
+        let span = Span {
+            from: Timestamp(5),
+            to: Timestamp(6),
+            precise: Some([began, ended]),
+            ..Span::default()
+        };
+        let data = span.in_trace(1, Vec::new());
+        assert_eq!([data.start_time, data.end_time], [began, ended]);
+    }
 }

@@ -216,6 +216,7 @@ impl Tracker {
             from: header.started_at,
             to: at,
             links: own_cause(header).into_iter().collect(),
+            attributes: keys(header),
             ..Span::default()
         }
     }
@@ -344,6 +345,7 @@ impl Tracker {
             span.id = owner.id(Part::Run(self.ends));
             span.parent = Some(self.scope_id(owner));
             span.name = format!("workflow {}", header.definition.workflow);
+            span.attributes = keys(header);
             if self.ends == 0 {
                 span.from = header.started_at;
             }
@@ -420,6 +422,20 @@ fn message(operation: &'static str, name: &str, id: &str) -> [(&'static str, Val
         ("messaging.message.id", id.to_owned().into()),
         ("cloudevents.event_id", id.to_owned().into()),
     ]
+}
+
+/// The names by which its users know an instance.
+fn keys(header: &Header) -> Vec<(&'static str, Value)> {
+    let keys = [
+        ("swirl.instance.key", &header.instance_key),
+        ("swirl.instance.idempotency_key", &header.key),
+    ];
+    let given = keys
+        .into_iter()
+        .filter_map(|(name, key)| Some((name, key.as_ref()?)));
+    given
+        .map(|(name, key)| (name, key.clone().into()))
+        .collect()
 }
 
 /// The cause of the instance's start. Only the first instance of a trace has one.
