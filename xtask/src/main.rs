@@ -19,6 +19,7 @@ mod lint;
 mod openapi;
 mod optimised;
 mod package;
+mod real;
 mod scenarios;
 mod testing;
 mod tools;
@@ -57,6 +58,13 @@ enum Task {
         /// The folder for the files.
         #[arg(long, default_value = "target/packages", value_name = "FOLDER")]
         folder: PathBuf,
+    },
+    /// Run Swirl beside programs that others wrote. This takes minutes and the network, so it isn't part of verify.
+    #[command(after_help = real::help())]
+    Real {
+        /// The parts to run; all if none is named.
+        #[arg(value_name = "PART", value_parser = PossibleValuesParser::new(real::names()))]
+        parts: Vec<String>,
     },
     /// Run every check in the order of CI, or only the named ones.
     #[command(after_help = verify::help())]
@@ -120,6 +128,7 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Task::Real { parts } => real::run(&parts),
         Task::Bench { arguments } => optimised::run_beside_swirl("swirl-bench", &arguments),
         Task::Chaos { arguments } => optimised::run_beside_swirl("swirl-chaos", &arguments),
         Task::Simulate { arguments } => optimised::run("swirl-simulation", &arguments),

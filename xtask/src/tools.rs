@@ -79,7 +79,7 @@ pub fn path() -> OsString {
     std::env::join_paths(folders).unwrap_or(path)
 }
 
-fn is_there(program: &str) -> bool {
+pub fn is_there(program: &str) -> bool {
     std::env::split_paths(&path()).any(|folder| folder.join(program).is_file())
 }
 
