@@ -165,6 +165,9 @@ fn scenarios_pass_where_results_are_objects() {
     );
 }
 
+/// Its function isn't answered, which later editions refuse, called or not (docs/language.md#decision-99).
+const UNANSWERED: &str = "tasks/function-not-called.scenario.yaml";
+
 fn round_trips(assume: Assume, least: fn((&str, usize, usize)) -> usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/conformance");
     let mut failures = Vec::new();
@@ -175,6 +178,10 @@ fn round_trips(assume: Assume, least: fn((&str, usize, usize)) -> usize) {
         let (mut passed, mut not, mut not_meant) = (0, 0, 0);
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         for file in &files {
+            if file.ends_with(UNANSWERED) {
+                not_meant += 1;
+                continue;
+            }
             match round_trip(file, assume) {
                 Outcome::NotMeant => not_meant += 1,
                 Outcome::Migrated => passed += 1,

@@ -42,6 +42,8 @@ pub enum Text {}
 pub struct Call<Q, B, A> {
     request: Request,
     query: Q,
+    /// The media type of the body.
+    media: &'static str,
     types: PhantomData<fn(&B) -> A>,
 }
 
@@ -77,6 +79,7 @@ impl<P: Serialize, Q: Default, B, A> Endpoint<P, Q, B, A> {
                 repeatable: self.repeatable,
             },
             query: Q::default(),
+            media: self.takes.map_or("", |takes| takes.bodies[0].0),
             types: PhantomData,
         }
     }
@@ -114,10 +117,8 @@ impl<Q, B: Serialize, A> Call<Q, B, A> {
     #[must_use]
     pub fn body(self, body: &B) -> Self {
         // The types of bodies have nothing that JSON cannot hold.
-        self.sending(
-            "application/json",
-            serde_json::to_vec(body).unwrap_or_default(),
-        )
+        let media = self.media;
+        self.sending(media, serde_json::to_vec(body).unwrap_or_default())
     }
 }
 
