@@ -230,9 +230,14 @@ fn unseen_statuses(document: &Value, seen: &[Seen]) -> BTreeSet<String> {
                 });
                 // One process has no dead letters; cli/tests/dead_letters.rs covers them.
                 let is_letter = path.starts_with("/api/v1/dead-letters/") && status != "404";
-                let is_elsewhere = is_letter
-                    || [("/readyz", "503"), ("/api/v1/batches", "422")]
-                        .contains(&(path.as_str(), status.as_str()));
+                let elsewhere = [
+                    // Of a process that only a restart helps: coordinator/src/api.
+                    ("/healthz", "503"),
+                    ("/readyz", "503"),
+                    ("/api/v1/batches", "422"),
+                ];
+                let is_elsewhere =
+                    is_letter || elsewhere.contains(&(path.as_str(), status.as_str()));
                 if !is_seen && !is_elsewhere {
                     unseen.insert(format!("{method} {path}: {status}"));
                 }
