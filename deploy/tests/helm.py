@@ -26,7 +26,7 @@ SWITCHES = [
     [{}, {"networkPolicy": {"enabled": True}}, {"egressPolicy": {"enabled": False}}],
     [{}, {"redis": chart.MOST["redis"], "nats": chart.MOST["nats"]}],
 ]
-# What the chart's schema and templates must refuse.
+# Values that the chart's schema and templates must refuse.
 WRONG = [
     {"worker": {**KEDA_WORKER, "autoscaling": {"enabled": True}}},
     {"worker": {"keda": {"enabled": True}}},

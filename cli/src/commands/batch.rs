@@ -469,7 +469,10 @@ fn described(batch: &Batch) -> String {
     };
     lines.push(format!("  refused  {}{codes}", batch.refused));
     lines.push(format!("  failed   {}", batch.failed));
-    let now = batch.afterwards.as_ref().map(|now| now.told("gone"));
+    let now = batch
+        .afterwards
+        .as_ref()
+        .map(|now| now.in_each_state("gone"));
     let now: Vec<String> = now
         .into_iter()
         .flatten()

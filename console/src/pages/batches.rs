@@ -219,7 +219,7 @@ pub async fn show(
             false => shell,
         },
         pending: afterwards.pending,
-        now: afterwards.told("removed"),
+        now: afterwards.in_each_state("removed"),
         now_complete: afterwards.complete,
         batch: batch(found),
         outcome: look.outcome,

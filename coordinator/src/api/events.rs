@@ -180,7 +180,7 @@ pub async fn explain(
 /// A request that has no event.
 struct NoEvent {
     problem: Problem,
-    /// What it says of itself, for those who look for it.
+    /// The type, source and id that the request states, so that the refusal can be found.
     said: Box<CloudEvent>,
 }
 

@@ -10,14 +10,13 @@ use axum::extract::{FromRequest, FromRequestParts, Query, Request};
 use axum::http::{HeaderMap, StatusCode, header, request::Parts};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
+use swirl_api::KEY_BYTES_MAX;
 use swirl_content::CodingError;
 use swirl_model::Data;
 use swirl_serve::BodyError;
 
 use super::problem::{Problem, bounded};
 
-/// The longest `Idempotency-Key`, in bytes.
-const KEY_BYTES_MAX: usize = 255;
 /// The longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
 

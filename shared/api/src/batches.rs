@@ -109,7 +109,7 @@ pub struct Batches {
 pages!(Batches.batches, PageQuery);
 
 words! {
-    /// What is done with each instance.
+    /// The action on each instance.
     Operation {
         Cancel = "cancel",
         Retry = "retry",
@@ -237,7 +237,7 @@ impl Batch {
     }
 }
 
-/// What has become of the instances that were acted on.
+/// The state of the instances after the action.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BatchAfterwards {
@@ -260,8 +260,9 @@ pub struct BatchAfterwards {
 }
 
 impl BatchAfterwards {
-    /// How many are what, without what none is. `gone`: the word for those that were removed.
-    pub fn told(&self, gone: &'static str) -> Vec<(&'static str, u64)> {
+    /// The number of instances in each state, without states that no instance is in. `gone`: the word for those that were
+    /// removed.
+    pub fn in_each_state(&self, gone: &'static str) -> Vec<(&'static str, u64)> {
         let (waiting, again) = (u64::from(self.waiting), u64::from(self.failed_again));
         let mut all = vec![
             ("completed", self.counts.completed),

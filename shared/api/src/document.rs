@@ -5,14 +5,14 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::{Bodies, Endpoint, Method};
+use crate::endpoint::{Bodies, Endpoint, KEY_BYTES_MAX, Method};
 use crate::problem::Problem;
 use crate::{
     actions, audit, batches, changes, counts, dead_letters, definitions, diagrams, events,
     instance, overview, schedules, server, start, system, views,
 };
 
-/// The routes that have types, in alphabetical order.
+/// All routes, in alphabetical order.
 static ROUTES: &[&dyn Described] = &[
     &actions::CANCEL,
     &actions::MIGRATE,
@@ -148,9 +148,12 @@ where
         }
         let mut parameters = Vec::new();
         schemas.parameters::<P>("path", &mut parameters);
-        for (name, about) in [("Idempotency-Key", self.key), ("Prefer", self.prefer)] {
+        let key = json!({"type": "string", "maxLength": KEY_BYTES_MAX});
+        for (name, about, schema) in [
+            ("Idempotency-Key", self.key, key),
+            ("Prefer", self.prefer, json!({"type": "string"})),
+        ] {
             let Some(about) = about else { continue };
-            let schema = json!({"type": "string"});
             parameters.push(
                 json!({"name": name, "in": "header", "description": about, "schema": schema}),
             );

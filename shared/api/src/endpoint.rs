@@ -7,6 +7,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use swirl_access::Need;
 
+/// The longest `Idempotency-Key`, in bytes.
+pub const KEY_BYTES_MAX: usize = 255;
+
 /// No parameters, or no body.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
@@ -54,7 +57,7 @@ impl Method {
 /// The schema of a type.
 pub(crate) type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
 
-/// What a body may be: media types with schemas.
+/// The forms that a body may have: media types with schemas.
 pub(crate) type Bodies = &'static [(&'static str, SchemaOf)];
 
 /// A status with which a route answers.

@@ -124,7 +124,7 @@ pub struct CloudEvent {
 pub struct Batch(#[schemars(length(max = 100))] pub Vec<CloudEvent>);
 
 words! {
-    /// What became of an event.
+    /// The outcome of an event.
     Outcome {
         // An instance waited for it, or was started by it.
         Received = "received",
@@ -157,7 +157,7 @@ words! {
 pub struct Reach {
     pub source: String,
     pub id: String,
-    /// What became of it.
+    /// The event's outcome.
     pub outcome: Outcome,
     /// It was received before: nothing was done.
     pub duplicate: bool,

@@ -30,7 +30,7 @@ pub mod system;
 pub mod views;
 
 pub use client::{Answer, Call, Client, Page, Reply, Request, Text};
-pub use endpoint::{Endpoint, Method, Nothing, PageQuery, Reason, Takes};
+pub use endpoint::{Endpoint, KEY_BYTES_MAX, Method, Nothing, PageQuery, Reason, Takes};
 pub use instance::{Condition, Instance, Status};
 pub use instant::Instant;
 pub use problem::{Finding, Members, Problem, Related};

@@ -42,7 +42,7 @@ pub struct Rewritten {
     pub changes: Vec<Change>,
 }
 
-/// What was rewritten at a place of the original document.
+/// A change at a place of the original document.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Change {
     pub line: usize,

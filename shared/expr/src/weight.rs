@@ -14,7 +14,7 @@ pub(crate) const WEIGHT_MAX: usize = 3 << 20;
 /// The maximum approximate memory in bytes of all regular expressions in a definition, or in one JSON Schema.
 pub const PATTERNS_MAX: usize = 16 << 20;
 
-/// What an engine needs for any pattern.
+/// The bytes that an engine needs for any pattern.
 const ENGINE: usize = 3 << 10;
 const STEP: usize = 64;
 /// A range of characters that are one byte in a text, and one of longer characters.

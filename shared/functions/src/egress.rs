@@ -507,22 +507,15 @@ mod tests {
     #[tokio::test]
     async fn own_servers_are_refused_at_every_address_of_this_machine() {
         assert!(!is_local("192.0.2.77".parse().unwrap()));
-        let Some(other) = other_address() else {
-            return;
-        };
-        let other = other.to_string();
-        for own in ["127.0.0.1", "localhost", "0.0.0.0", "::1", &other] {
+        let mut all: Vec<String> = ["127.0.0.1", "localhost", "::1"].map(str::to_owned).into();
+        let other = other_address();
+        all.extend(other.map(|other| other.to_string()));
+        let mapped = other.map(|other| format!("::ffff:{other}"));
+        let hosts: Vec<&String> = all.iter().chain(&mapped).collect();
+        for own in all.iter().map(String::as_str).chain(["0.0.0.0"]) {
             let own = [(own.to_owned(), 6379)];
             let gate = Gate::new(Egress::default().without(own.clone()));
-            let mapped = format!("::ffff:{other}");
-            for host in [
-                "127.0.0.1",
-                "127.0.0.5",
-                "::1",
-                "localhost",
-                &other,
-                &mapped,
-            ] {
+            for host in hosts.iter().map(|host| host.as_str()).chain(["127.0.0.5"]) {
                 let refused = gate.check(host, 6379).await;
                 assert!(
                     matches!(refused, Err(Refused::Own { .. })),
@@ -533,7 +526,7 @@ mod tests {
         }
         // A server elsewhere is refused only there.
         let gate = Gate::new(Egress::default().without([("192.0.2.77".to_owned(), 6379)]));
-        assert_eq!(gate.check(&other, 6379).await, Ok(()));
+        assert_eq!(gate.check("127.0.0.1", 6379).await, Ok(()));
     }
 
     #[tokio::test]

@@ -120,7 +120,7 @@ pub fn binary<'a>(
     Ok(event)
 }
 
-/// What a message that isn't an event says of itself in headers: its type, source and id, empty where it says nothing.
+/// The type, source and id that the headers of a message state, although it is not an event. Absent ones are empty.
 pub fn said_in_headers<'a>(headers: impl Iterator<Item = (&'a str, &'a [u8])>) -> CloudEvent {
     let mut attributes = BTreeMap::new();
     for (header, value) in headers {

@@ -32,7 +32,7 @@ const AT_ONCE: usize = 16;
 /// The maximum number of receivers in the result, and of non-receivers.
 const NAMED_MAX: usize = 50;
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Default)]
 struct Found {
     explained: Explained,

@@ -59,7 +59,7 @@ fn is_for_good(error: &Error) -> bool {
 pub struct NoEvent {
     #[source]
     pub reason: Invalid,
-    /// What it says of itself: type, source and id, empty where it says nothing.
+    /// The type, source and id that it states. Absent ones are empty.
     pub said: Box<CloudEvent>,
 }
 

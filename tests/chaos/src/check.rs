@@ -288,7 +288,7 @@ impl Report {
         if ends != 1 {
             self.note(format!("{name}: its history has {ends} ends"));
         }
-        // What failed for the instance that was lost succeeds for the one that was started again.
+        // A call that failed for the lost instance succeeds for the one that was started again.
         let is_again = self.again.contains(&ended.planned.number);
         for (state, count) in entered {
             if !is_again && count != ended.planned.entered(state) {

@@ -277,7 +277,7 @@ async fn refusals(dev: &Dev) {
     known(dev).await;
 }
 
-/// What is refused is listed and counted by what it says of itself, however it is sent.
+/// Refused events are listed and counted under the type, source and id that they state, however they are sent.
 async fn known(dev: &Dev) {
     let head = [
         ("ce-specversion", "1.0"),

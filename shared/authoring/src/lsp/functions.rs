@@ -1,4 +1,4 @@
-//! What the documents of functions offer: their operations, and the arguments of calls.
+//! Completions from the documents of functions: their operations, and the arguments of calls.
 
 use swirl_documents::source::Node;
 use swirl_spec::resource::Resources;

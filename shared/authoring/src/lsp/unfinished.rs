@@ -166,7 +166,7 @@ mod tests {
                 assert!(root.get(key).is_some(), "{key}: {document}");
             }
         }
-        // What can be parsed has the layout of its author.
+        // A document that can be parsed keeps the layout of its author.
         let document = "a: {b: 1,\n    c: 2\n}\nd: 1";
         assert_eq!(closed_by_layout(document), document);
     }

@@ -243,7 +243,7 @@ impl<'a> Tree<'a> {
         if references(span).any(|it| it["refType"] != "CHILD_OF") {
             line.push_str(" ->");
         }
-        // What goes on after its parent is no mistake, and clocks differ.
+        // A span may go on after its parent has ended, and clocks differ.
         let warnings = span["warnings"].as_array().into_iter().flatten();
         for warning in warnings.filter_map(Value::as_str) {
             if !warning.starts_with("clock skew adjustment disabled") {

@@ -26,6 +26,7 @@ mod expire;
 mod index;
 mod log;
 mod names;
+mod set_sizes;
 mod sets;
 mod shard;
 mod spread;

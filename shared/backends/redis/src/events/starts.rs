@@ -16,7 +16,7 @@ use swirl_ports::{Error, ListEnds, Listening, Result, Trigger};
 
 use super::alone::LoneStarts;
 use super::names::{StartKeys, start_digest};
-use super::sets::{Noted, SetsSize};
+use super::set_sizes::{Noted, SetsSize};
 use super::shard::{json, read};
 use crate::Redis;
 use crate::keys::Span;
@@ -149,9 +149,6 @@ impl Redis {
             let workflow = &trigger.definition.workflow;
             begun.claims.push(start_digest(workflow, &possible.group));
             begun.starts.extend(self.try_start(&possible).await?);
-            if !trigger.exclusive {
-                self.make_room_for_sets().await?;
-            }
         }
         Ok(begun)
     }

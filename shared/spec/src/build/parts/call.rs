@@ -184,7 +184,7 @@ impl Ctx<'_> {
             Delimiters::Braces => ("{{ $.name }}", Delimiters::Dollar),
         };
         let text = node.as_str().map(str::trim).unwrap_or_default();
-        // What an expression has in its texts is not marked.
+        // Marks inside an expression's own texts don't count.
         let own = template::expressions(text, self.dialect.delimiters, self.language);
         let marked = template::expressions(text, other, self.language)
             .into_iter()
