@@ -167,7 +167,7 @@ pub async fn versions(stage: Stage) -> Result<()> {
     let dev = stage.dev(&documents.each_ref().map(String::as_str)).await?;
     let browser = &stage.browser;
     browser.open("/definitions").await?;
-    browser.shows(&["1.1.0 latest", "1.0.0"]).await?;
+    browser.shows(&["1.1.0 current", "1.0.0"]).await?;
     browser.open("/definitions/greeting/1.1.0").await?;
     browser.shows(&["Welcome", "Digest"]).await?;
     ensure!(browser.has("svg.chart").await?, "there is no picture");
@@ -183,7 +183,7 @@ pub async fn versions(stage: Stage) -> Result<()> {
         .await?;
     browser.press("Delete this version").await?;
     browser
-        .shows(&["The version is deleted", "1.1.0 latest"])
+        .shows(&["The version is deleted", "1.1.0 current"])
         .await?;
     let found = dev.api.get("/definitions/greeting").await?;
     ensure!(found["version"] == "1.1.0", "{found:#}");
