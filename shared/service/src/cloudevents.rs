@@ -98,21 +98,22 @@ pub fn binary<'a>(
     body: &[u8],
 ) -> Result<CloudEvent, Invalid> {
     let mut attributes = BTreeMap::new();
+    // Over HTTP the type of the data is Content-Type, over NATS it is an attribute like the others.
+    let mut of_data = None;
     for (header, value) in headers {
-        let name = match header.strip_prefix("ce-") {
-            Some("datacontenttype" | "data") => continue,
-            Some(name) => name,
-            None if header == "content-type" => "datacontenttype",
-            None => continue,
-        };
+        let name = header.strip_prefix("ce-");
+        if name == Some("data") || name.is_none() && header != "content-type" {
+            continue;
+        }
         let text = std::str::from_utf8(value).map_err(|_| Invalid::Header(header.to_owned()))?;
-        let text = if name == "datacontenttype" {
-            text.to_owned()
-        } else {
-            decoded(text).ok_or_else(|| Invalid::Header(header.to_owned()))?
+        let Some(name) = name else {
+            of_data = Some(Data::string(text));
+            continue;
         };
+        let text = decoded(text).ok_or_else(|| Invalid::Header(header.to_owned()))?;
         attributes.insert(name.to_owned(), Data::string(text));
     }
+    attributes.extend(of_data.map(|value| ("datacontenttype".to_owned(), value)));
     let mut event = event(attributes)?;
     if !body.is_empty() {
         event.data = Some(payload(body, content_type(&event).as_deref())?);
@@ -401,6 +402,18 @@ mod tests {
         assert_eq!(event.data.unwrap().to_string(), r#"{"a":1}"#);
         assert_eq!(binary(&headers, b"").unwrap().data, None);
         assert!(matches!(binary(&headers, b"{"), Err(Invalid::Json(_))));
+    }
+
+    #[test]
+    fn over_nats_the_type_of_the_data_is_an_attribute_like_the_others() {
+        let mut sent = headers(&[("ce-source", "/s"), ("ce-datacontenttype", "text/plain")]);
+        let event = binary(&sent, b"7").unwrap();
+        assert_eq!(content_type(&event).as_deref(), Some("text/plain"));
+        assert_eq!(event.data.unwrap().to_string(), r#""7""#);
+        // Over HTTP there is no such header.
+        sent.insert(0, ("content-type", "application/json"));
+        let event = binary(&sent, b"7").unwrap();
+        assert_eq!(content_type(&event).as_deref(), Some("application/json"));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use crate::{Error, Service};
 
 /// The largest event, in bytes, after decompression.
 const DECODED_BYTES_MAX: usize = 1 << 20;
+const STRUCTURED: &str = "application/cloudevents+json";
 
 /// The outcome of a message.
 #[derive(Debug)]
@@ -64,7 +65,8 @@ pub struct NoEvent {
 }
 
 /// Reads an event from a message: in the binary mode of the CloudEvents protocol bindings if the message has headers
-/// `ce-...`, otherwise in the JSON format. Header names are compared without regard to case.
+/// `ce-...`, otherwise in the JSON format. A message whose type is that of events is in the JSON format even if it has
+/// such headers, which then only repeat attributes. Header names are compared without regard to case.
 ///
 /// # Errors
 /// The reason why it isn't an event.
@@ -104,7 +106,10 @@ fn read_lower(
         let decoded = swirl_content::decode(codings, payload.into_owned(), DECODED_BYTES_MAX);
         payload = Cow::Owned(decoded.map_err(|error| Invalid::Unreadable(error.to_string()))?);
     }
-    if headers.iter().any(|(name, _)| name.starts_with("ce-")) {
+    let is_structured = named("content-type")
+        .next()
+        .is_some_and(|kind| swirl_content::media_type(kind) == STRUCTURED);
+    if !is_structured && headers.iter().any(|(name, _)| name.starts_with("ce-")) {
         return cloudevents::binary(as_bytes(headers), &payload);
     }
     let text = swirl_content::text(&payload, named("content-type").next());
@@ -258,6 +263,16 @@ mod tests {
         ];
         let event = read_message(headers.into_iter(), b"{\"a\":1}").unwrap();
         assert_eq!((event.kind.as_str(), event.attributes.len()), ("t", 0));
+        let repeated = [
+            ("ce-id", "1"),
+            (
+                "Content-Type",
+                "Application/CloudEvents+JSON; charset=utf-8",
+            ),
+        ];
+        let event = read_message(repeated.into_iter(), JSON.as_bytes()).unwrap();
+        assert_eq!(event.attribute("orderid").as_deref(), Some("7"));
+        assert_eq!(event.data, None);
         let marked = [b"\xef\xbb\xbf", JSON.as_bytes()].concat();
         assert!(read_message(none(), &marked).is_ok());
         for (name, value) in [
