@@ -46,8 +46,9 @@ pub fn check(all: bool) -> Result<Vec<Finding>> {
     let folder = cargo::root().join(FOLDER);
     let mut ready = Vec::new();
     for language in &LANGUAGES {
-        if generated(language, &folder.join(language.name))? {
-            ready.push(language);
+        match generated(language.name)? {
+            Ok(()) => ready.push(language),
+            Err(reason) => println!("left out: {reason}"),
         }
     }
     if ready.is_empty() {
@@ -91,17 +92,16 @@ fn is_shipped(output: &Value) -> bool {
     output["status"] == "shipped" && output["confirmation"]["by"] == "Ada"
 }
 
-/// Generates a language's client and compiles its programs. Returns false if tools are missing.
-fn generated(language: &Language, folder: &Path) -> Result<bool> {
-    let name = language.name;
-    for tool in language.tools {
-        if !tools::succeeds(Command::new(tool).arg(if *tool == "go" {
-            "version"
-        } else {
-            "--version"
-        })) {
-            println!("left out: {FOLDER}/{name}, without {tool}");
-            return Ok(false);
+/// Generates a language's client and compiles its programs. The inner error says what is missing.
+pub fn generated(name: &str) -> Result<Result<(), String>> {
+    let language = LANGUAGES.iter().find(|language| language.name == name);
+    for tool in language.map_or(&[] as &[&str], |language| language.tools) {
+        let version = match *tool {
+            "go" => "version",
+            _ => "--version",
+        };
+        if !tools::succeeds(Command::new(tool).arg(version)) {
+            return Ok(Err(format!("{FOLDER}/{name}, without {tool}")));
         }
     }
     let script = |argument: &[&str]| {
@@ -109,16 +109,17 @@ fn generated(language: &Language, folder: &Path) -> Result<bool> {
         command
             .arg("generate.sh")
             .args(argument)
-            .current_dir(folder);
+            .current_dir(cargo::root().join(FOLDER).join(name));
         command
     };
     if !tools::succeeds(&mut script(&["fetch"])) {
-        println!("left out: {FOLDER}/{name}, whose packages cannot be fetched");
-        return Ok(false);
+        return Ok(Err(format!(
+            "{FOLDER}/{name}, whose packages cannot be fetched"
+        )));
     }
     println!("$ {FOLDER}/{name}/generate.sh");
     output(&mut script(&[]))?;
-    Ok(true)
+    Ok(Ok(()))
 }
 
 /// A program in the folder, or one found in `PATH`.

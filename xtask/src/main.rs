@@ -65,6 +65,9 @@ enum Task {
         /// The parts to run; all if none is named.
         #[arg(value_name = "PART", value_parser = PossibleValuesParser::new(real::names()))]
         parts: Vec<String>,
+        /// An existing binary of the command. Otherwise it is built, as for tests.
+        #[arg(long, value_name = "FILE")]
+        swirl: Option<PathBuf>,
     },
     /// Run every check in the order of CI, or only the named ones.
     #[command(after_help = verify::help())]
@@ -128,7 +131,7 @@ fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
-        Task::Real { parts } => real::run(&parts),
+        Task::Real { parts, swirl } => real::run(&parts, swirl.as_deref()),
         Task::Bench { arguments } => optimised::run_beside_swirl("swirl-bench", &arguments),
         Task::Chaos { arguments } => optimised::run_beside_swirl("swirl-chaos", &arguments),
         Task::Simulate { arguments } => optimised::run("swirl-simulation", &arguments),

@@ -7,6 +7,7 @@
 //! and it has to be repaired, but it doesn't hold up a change that has nothing to do with it.
 
 use std::collections::VecDeque;
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
@@ -54,7 +55,18 @@ const LONGEST: [&str; 4] = [
 ///
 /// Returns notes about unsteady tests.
 pub fn run(chosen: &[&str], servers: &[String]) -> Result<Vec<Finding>> {
+    run_some(chosen, servers, |_| true, &tools::path())
+}
+
+/// The same, but only of programs that `is_wanted` by their names, and with this search path, in which they find servers.
+pub fn run_some(
+    chosen: &[&str],
+    servers: &[String],
+    is_wanted: impl Fn(&str) -> bool,
+    path: &OsStr,
+) -> Result<Vec<Finding>> {
     let mut programs = build(chosen, servers)?;
+    programs.retain(|program| is_wanted(&program.name));
     programs.sort_by_key(|program| {
         let is_long = LONGEST.contains(&program.name.as_str());
         (!is_long, !program.starts_servers)
@@ -70,7 +82,7 @@ pub fn run(chosen: &[&str], servers: &[String]) -> Result<Vec<Finding>> {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(program) = next(&open) {
-                    let (text, result) = run_one(&program, &[], &printing);
+                    let (text, result) = run_one(&program, &[], path, &printing);
                     if let Err(error) = result {
                         let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
                         failed.push(Failure {
@@ -84,7 +96,7 @@ pub fn run(chosen: &[&str], servers: &[String]) -> Result<Vec<Finding>> {
         }
     });
     let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let (mut failed, notes) = run_again(failed, &printing);
+    let (mut failed, notes) = run_again(failed, path, &printing);
     if !chosen
         .iter()
         .any(|arg| matches!(*arg, "--lib" | "--bins" | "--test"))
@@ -155,7 +167,11 @@ fn build(chosen: &[&str], servers: &[String]) -> Result<Vec<Program>> {
 }
 
 /// Runs failed tests again, alone. Returns what failed for good, and notes about the rest.
-fn run_again(failed: Vec<Failure>, printing: &Mutex<()>) -> (Vec<String>, Vec<Finding>) {
+fn run_again(
+    failed: Vec<Failure>,
+    path: &OsStr,
+    printing: &Mutex<()>,
+) -> (Vec<String>, Vec<Finding>) {
     let count: usize = failed.iter().map(|failure| failure.tests.len()).sum();
     let mut for_good = Vec::new();
     let mut notes = Vec::new();
@@ -174,7 +190,7 @@ fn run_again(failed: Vec<Failure>, printing: &Mutex<()>) -> (Vec<String>, Vec<Fi
         if count <= UNSTEADY_MAX {
             let mut args = vec!["--exact", "--test-threads=1"];
             args.extend(tests.iter().map(String::as_str));
-            let (text, result) = run_one(&program, &args, printing);
+            let (text, result) = run_one(&program, &args, path, printing);
             still = match result {
                 Ok(()) => Vec::new(),
                 Err(_) => Some(failed_tests(&text))
@@ -209,7 +225,12 @@ fn failed_tests(output: &str) -> Vec<String> {
 }
 
 /// Runs a program, prints its output after it has ended, and returns the output.
-fn run_one(program: &Program, args: &[&str], printing: &Mutex<()>) -> (String, Result<()>) {
+fn run_one(
+    program: &Program,
+    args: &[&str],
+    path: &OsStr,
+    printing: &Mutex<()>,
+) -> (String, Result<()>) {
     println!(
         "     Began {} ({})",
         program.name,
@@ -217,7 +238,7 @@ fn run_one(program: &Program, args: &[&str], printing: &Mutex<()>) -> (String, R
     );
     let begun = Instant::now();
     let written = program.executable.with_extension("log");
-    let status = execute(program, args, &written);
+    let status = execute(program, args, path, &written);
     let text = std::fs::read(&written).unwrap_or_default();
     std::fs::remove_file(&written).ok();
     let text = String::from_utf8_lossy(&text).into_owned();
@@ -228,12 +249,12 @@ fn run_one(program: &Program, args: &[&str], printing: &Mutex<()>) -> (String, R
     (text, status)
 }
 
-fn execute(program: &Program, args: &[&str], written: &Path) -> Result<()> {
+fn execute(program: &Program, args: &[&str], path: &OsStr, written: &Path) -> Result<()> {
     let file = File::create(written).with_context(|| written.display().to_string())?;
     let status = Command::new(&program.executable)
         .args(args)
         .current_dir(&program.folder)
-        .env("PATH", tools::path())
+        .env("PATH", path)
         .env("CARGO", cargo::program())
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .stdin(Stdio::null())

@@ -180,7 +180,7 @@ fn installer() -> Option<Command> {
 }
 
 /// Features that are off in a plain build. Tests have them, if all tools are there; clippy compiles without them.
-fn features() -> &'static [&'static str] {
+pub fn features() -> &'static [&'static str] {
     match all_there() {
         true => &["--features", "swirl-functions/wasm"],
         false => &[],

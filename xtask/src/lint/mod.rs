@@ -5,6 +5,7 @@ mod circles;
 mod decisions;
 mod editions;
 mod errors;
+mod excerpts;
 mod glossary;
 mod layout;
 mod length;
@@ -28,12 +29,13 @@ use crate::finding::Finding;
 
 type Rule = fn(&Tree) -> Result<Vec<Finding>>;
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     book::check,
     circles::check,
     decisions::check,
     editions::check,
     errors::check,
+    excerpts::check,
     glossary::check,
     layout::check,
     length::check,

@@ -1,13 +1,12 @@
-//! A Jaeger of its own, its API, and the API of Swirl.
+//! A Jaeger of its own, and its API.
 
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use reqwest::{Client, Url};
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use swirl_servers::{eventually, free_ports};
 use tempfile::TempDir;
 
@@ -119,72 +118,5 @@ impl Drop for Jaeger {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-pub struct Swirl {
-    http: Client,
-    servers: Vec<String>,
-}
-
-impl Swirl {
-    pub fn new(servers: Vec<String>) -> Result<Swirl> {
-        let http = Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(90))
-            .build()?;
-        Ok(Swirl { http, servers })
-    }
-
-    async fn post(&self, path: &str, headers: &[(&str, &str)], body: String) -> Result<Value> {
-        let server = self.servers.first().context("no server")?;
-        let mut request = self.http.post(format!("{server}/api/v1{path}")).body(body);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        let answer = request.send().await?;
-        let status = answer.status();
-        let body: Value = answer.json().await?;
-        ensure!(status.is_success(), "{path}: {status}: {body:#}");
-        Ok(body)
-    }
-
-    pub async fn deploy(&self, document: &str, resources: &Map<String, Value>) -> Result<()> {
-        let body = json!({"document": document, "resources": resources}).to_string();
-        let name = document.lines().next().unwrap_or_default();
-        let kind = [("content-type", "application/vnd.swirl.deployment+json")];
-        self.post("/definitions", &kind, body)
-            .await
-            .with_context(|| name.to_owned())?;
-        Ok(())
-    }
-
-    /// Starts it with a key of its workflow. Returns the instance's id.
-    pub async fn start(&self, workflow: &str, input: &str) -> Result<String> {
-        let path = format!("/workflows/{workflow}/instances");
-        let key = format!("start-{workflow}");
-        let headers = [
-            ("content-type", "application/json"),
-            ("idempotency-key", key.as_str()),
-        ];
-        let answer = self.post(&path, &headers, input.to_owned()).await?;
-        Ok(answer["id"].as_str().context("no id")?.to_owned())
-    }
-
-    pub async fn status(&self, id: &str) -> Result<String> {
-        self.after(id, "PT0.1S").await
-    }
-
-    /// The status with which it ended.
-    pub async fn end(&self, id: &str) -> Result<String> {
-        self.after(id, "PT60S").await
-    }
-
-    /// The status when it has ended, but no later than after this time.
-    async fn after(&self, id: &str, limit: &str) -> Result<String> {
-        let server = self.servers.last().context("no server")?;
-        let url = format!("{server}/api/v1/instances/{id}?wait={limit}");
-        let answer: Value = self.http.get(url).send().await?.json().await?;
-        Ok(answer["status"].as_str().context("no status")?.to_owned())
     }
 }

@@ -16,9 +16,10 @@ use serde_json::{Value, json};
 use swirl_chaos::Cluster;
 use swirl_servers::{NatsServer, PATIENCE, RedisServer, eventually};
 
-use self::api::{Jaeger, Swirl};
+use self::api::Jaeger;
 use self::shop::Shop;
 use self::spans::{Sender, random_context};
+use crate::swirl::Swirl;
 
 const LEASE: Duration = Duration::from_secs(5);
 
