@@ -2,12 +2,20 @@
 
 const units = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];
 const near = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const clock = new Intl.DateTimeFormat(undefined, {
+  hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23',
+});
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 function readable(root) {
   for (const time of root.querySelectorAll('time')) {
     const at = new Date(time.dateTime);
     if (isNaN(at)) continue;
+    if (time.classList.contains('clock')) {
+      time.textContent = clock.format(at);
+      time.title = exact.format(at);
+      continue;
+    }
     const seconds = (at - Date.now()) / 1000;
     const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? units[3];
     time.textContent = near.format(Math.round(seconds / size), unit);
@@ -50,6 +58,7 @@ async function look(main, seen) {
   const before = opened(main);
   for (const one of [...main.childNodes]) if (one !== told) one.remove();
   main.append(...fresh.childNodes);
+  pictures(main);
   const after = [...main.querySelectorAll('details')];
   if (after.length === before.length) after.forEach((one, index) => { one.open = before[index]; });
   main.querySelectorAll(scrolling).forEach((one, index) => {
@@ -61,7 +70,42 @@ async function look(main, seen) {
   return true;
 }
 
+// The picture of a workflow: it can be enlarged, and begins where the instance is. The size is kept when the page is
+// replaced.
+let zoom = 1;
+
+function sized(part) {
+  const svg = part.querySelector('.picture svg');
+  const { width } = svg.viewBox.baseVal;
+  part.querySelector('.picture').classList.toggle('zoomed', zoom !== 1);
+  // Without a zoom its own size is the upper limit.
+  const fits = Math.min(width, part.querySelector('.picture').clientWidth);
+  svg.setAttribute('width', Math.round(zoom === 1 ? width : fits * zoom));
+  if (zoom === 1) svg.setAttribute('height', svg.viewBox.baseVal.height);
+  else svg.removeAttribute('height');
+}
+
+function toMark(part) {
+  const picture = part.querySelector('.picture');
+  const mark = picture.querySelector('.card.failed, .card.here, .group.failed');
+  if (!mark || picture.scrollWidth <= picture.clientWidth && picture.scrollHeight <= picture.clientHeight) return;
+  const [outer, inner] = [picture.getBoundingClientRect(), mark.getBoundingClientRect()];
+  picture.scrollLeft += inner.left + inner.width / 2 - outer.left - outer.width / 2;
+  picture.scrollTop += inner.top + inner.height / 2 - outer.top - outer.height / 2;
+}
+
+function pictures(root) {
+  for (const part of root.querySelectorAll('.path')) {
+    const tools = part.querySelector('[data-zoom]');
+    if (!tools?.hidden) continue;
+    tools.hidden = false;
+    if (zoom !== 1) sized(part);
+    if (root === document) toMark(part);
+  }
+}
+
 readable(document);
+pictures(document);
 const main = document.querySelector('main[data-live]');
 if (main) {
   const every = Number(main.dataset.live) * 1000;
@@ -117,3 +161,34 @@ document.addEventListener('keydown', (event) => {
     one.querySelector('summary').focus();
   }
 });
+
+document.addEventListener('click', (event) => {
+  const button = event.target.closest?.('[data-zoom] button');
+  if (!button) return;
+  const part = button.closest('.path');
+  const picture = part.querySelector('.picture');
+  const by = button.dataset.by;
+  if (by === 'full') {
+    picture.requestFullscreen?.();
+    return;
+  }
+  zoom = by === 'fit' ? 1 : Math.min(8, Math.max(0.25, zoom * (by === 'in' ? 1.5 : 1 / 1.5)));
+  if (Math.abs(zoom - 1) < 0.01) zoom = 1;
+  sized(part);
+  toMark(part);
+});
+
+// A picture is moved by dragging it, besides scrolling.
+let dragged;
+document.addEventListener('pointerdown', (event) => {
+  const picture = event.target.closest?.('.path .picture');
+  if (!picture || event.button !== 0 || event.pointerType === 'touch') return;
+  dragged = { picture, x: event.clientX + picture.scrollLeft, y: event.clientY + picture.scrollTop };
+});
+document.addEventListener('pointermove', (event) => {
+  if (!dragged || !event.buttons) return;
+  event.preventDefault();
+  dragged.picture.scrollLeft = dragged.x - event.clientX;
+  dragged.picture.scrollTop = dragged.y - event.clientY;
+});
+document.addEventListener('pointerup', () => { dragged = undefined; });

@@ -47,6 +47,11 @@ impl Failure {
         }
     }
 
+    /// The kind of failure, for people.
+    pub fn title(&self) -> &'static str {
+        words(self.status).0
+    }
+
     pub fn not_found(what: &str) -> Failure {
         Failure::new(StatusCode::NOT_FOUND, what)
     }
@@ -71,37 +76,42 @@ struct FailurePage {
     help: &'static str,
 }
 
+/// A title, and what to do.
+fn words(status: StatusCode) -> (&'static str, &'static str) {
+    match status {
+        StatusCode::FORBIDDEN => (
+            "You are not allowed to do this",
+            "Ask the operator of this server for a token with the role named above, and sign in with it.",
+        ),
+        StatusCode::NOT_FOUND => (
+            "There is nothing here",
+            "It may have been removed when its time was over, or there is a mistake in the address.",
+        ),
+        StatusCode::CONFLICT => (
+            "That is not possible now",
+            "Things have changed, or somebody else was faster. Go back, reload the page, and look again.",
+        ),
+        StatusCode::SERVICE_UNAVAILABLE => (
+            "The server cannot answer now",
+            "Try again in a moment. If that doesn't help, the server's log says more.",
+        ),
+        status if status.is_client_error() => (
+            "The request was not understood",
+            "Go back, and correct what the message names.",
+        ),
+        _ => (
+            "Something went wrong",
+            "This is not your fault. The server's log says more.",
+        ),
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         if self.status == StatusCode::UNAUTHORIZED {
             return self.status.into_response();
         }
-        let (title, help) = match self.status {
-            StatusCode::FORBIDDEN => (
-                "You are not allowed to do this",
-                "Ask the operator of this server for a token with the role named above, and sign in with it.",
-            ),
-            StatusCode::NOT_FOUND => (
-                "There is nothing here",
-                "It may have been removed when its time was over, or there is a mistake in the address.",
-            ),
-            StatusCode::CONFLICT => (
-                "That is not possible now",
-                "Things have changed, or somebody else was faster. Go back, reload the page, and look again.",
-            ),
-            StatusCode::SERVICE_UNAVAILABLE => (
-                "The server cannot answer now",
-                "Try again in a moment. If that doesn't help, the server's log says more.",
-            ),
-            status if status.is_client_error() => (
-                "The request was not understood",
-                "Go back, and correct what the message names.",
-            ),
-            _ => (
-                "Something went wrong",
-                "This is not your fault. The server's log says more.",
-            ),
-        };
+        let (title, help) = words(self.status);
         let page = FailurePage {
             title,
             detail: self.detail,

@@ -17,6 +17,7 @@ mod pages;
 mod pending;
 mod provider;
 mod routes;
+mod scale;
 mod sessions;
 mod shell;
 mod timeline;

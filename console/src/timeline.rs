@@ -1,146 +1,375 @@
-//! The time of an instance in each state, as bars. Idle time is compressed, so that a night of waiting leaves
-//! room for the second in which everything happened.
+//! The steps of an instance on a common scale of time, as rows that fold. Selecting a row shows its step.
+//!
+//! What is rendered is bounded, however many steps there are: of many alike, the first ones and those that failed or
+//! are under way are shown, and a link leads to the others.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 
-use swirl_api::Instant;
-use swirl_api::history::HistoryEntry;
-use swirl_model::event::Event;
-use swirl_model::instance::EndStatus;
-use swirl_model::time::Timestamp;
+use swirl_presentation::steps::{Kind, Mark, Outcome, Step, Steps};
 
+use crate::scale::{Scale, WIDTH};
 use crate::tree::escape;
 
-/// How many bars are drawn: the last ones.
-const BARS_MAX: usize = 40;
-const WIDTH: f64 = 540.0;
-const NAME: f64 = 150.0;
-const ROW: f64 = 26.0;
-const NAME_CHARS: usize = 20;
+/// How many steps within another are shown before one asks for all, and after that.
+const CHILDREN_MAX: usize = 20;
+const ALL_MAX: usize = 1_000;
+/// The limit on all rows.
+const ROWS_MAX: usize = 1_200;
+/// With at most this many rows all are unfolded.
+const UNFOLDED_MAX: usize = 60;
+/// Deeper rows aren't indented further.
+const INDENTS_MAX: usize = 8;
+/// The least width of a bar.
+const BAR_MIN: f64 = 4.0;
+const MARKS_MAX: usize = 40;
+const GAPS_MAX: usize = 12;
+/// How many labels the axis has.
+const LABELS: usize = 5;
 
-#[derive(Debug, PartialEq)]
-struct Bar {
-    name: String,
-    from: i64,
-    /// None if it is still in the state.
-    to: Option<i64>,
-    failed: bool,
+/// How the steps are shown.
+pub struct Shown<'s> {
+    pub steps: &'s Steps,
+    /// The number of the entry before the first one that is known.
+    pub before: usize,
+    pub now: i64,
+    pub chosen: Option<usize>,
+    /// The step of which all parts are shown; [`TOP`] for the main flow.
+    pub whole: Option<&'s str>,
+    /// The addresses of the page with its other parameters, to which the chosen step or the whole one is added.
+    pub choose: &'s str,
+    pub unfold: &'s str,
+    pub by_clock: bool,
 }
 
-/// An image; none if the history has no states.
-pub fn timeline(history: &[HistoryEntry], now: Timestamp, ended: bool) -> Option<String> {
-    let bars = bars(history);
-    let bars = &bars[bars.len().saturating_sub(BARS_MAX)..];
-    if bars.is_empty() {
-        return None;
+/// The main flow, in place of the key of a step.
+pub const TOP: &str = "top";
+
+/// The name of a step in addresses: it stays the same while the history grows.
+pub fn key(steps: &Steps, step: usize, before: usize) -> String {
+    let one = &steps.all[step];
+    let kind = match one.kind {
+        Kind::State => 's',
+        Kind::Branch | Kind::Iteration => 'b',
+        Kind::Action => 'a',
+        Kind::Attempt => 't',
+        Kind::Wait => 'w',
+    };
+    format!("{kind}{}", before + one.first + 1)
+}
+
+pub fn with_key(steps: &Steps, before: usize, wanted: &str) -> Option<usize> {
+    let mut all = 0..steps.all.len();
+    all.find(|step| key(steps, *step, before) == wanted && is_reached(steps, *step))
+}
+
+/// Attempts that were joined with their action belong to no step any more.
+fn is_reached(steps: &Steps, step: usize) -> bool {
+    match steps.all[step].parent {
+        Some(parent) => steps.all[parent].children.contains(&step),
+        None => true,
     }
-    let last = bars
+}
+
+/// The class of a row, its sign and its word; no word if it is done.
+pub fn outcome_words(step: &Step) -> (&'static str, &'static str, &'static str) {
+    match (step.outcome, step.kind) {
+        (Outcome::Open, Kind::Wait) => ("waiting", "◷", "waiting"),
+        (Outcome::Open, Kind::State) => ("here", "▶", "is here"),
+        (Outcome::Open, _) => ("here", "▶", "under way"),
+        (Outcome::Done, Kind::Wait) => ("wait", "◷", ""),
+        (Outcome::Done, _) if step.compensates => ("undoes", "↶", "compensates"),
+        (Outcome::Done, _) => ("past", "✓", ""),
+        (Outcome::Failed, _) => ("failed", "✕", "failed"),
+        (Outcome::Caught, _) => ("caught", "✕", "left by an error"),
+        (Outcome::Compensated, _) => ("compensated", "↶", "compensated"),
+        (Outcome::Skipped, _) => ("skipped", "»", "skipped"),
+        (Outcome::Stopped, _) => ("stopped", "■", "stopped"),
+    }
+}
+
+pub fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::State => "state",
+        Kind::Branch => "branch",
+        Kind::Iteration => "iteration",
+        Kind::Action => "action",
+        Kind::Attempt => "",
+        Kind::Wait => "wait",
+    }
+}
+
+/// Rows for all steps of the main flow; empty without steps.
+pub fn timeline(shown: &Shown<'_>) -> String {
+    let steps = shown.steps;
+    if steps.roots.is_empty() {
+        return String::new();
+    }
+    let ends = steps
+        .all
         .iter()
-        .flat_map(|bar| [Some(bar.from), bar.to])
-        .flatten()
-        .max();
-    // The bar of a state that still runs ends now.
-    let end = if ended { last? } else { now.0.max(last?) };
-    let mut instants: Vec<i64> = bars
-        .iter()
-        .flat_map(|bar| [bar.from, bar.to.unwrap_or(end)])
-        .collect();
+        .flat_map(|step| [step.from, step.to.unwrap_or(shown.now)]);
+    let mut instants: Vec<i64> = ends.collect();
+    // Gaps can only be seen between steps, so their number is bounded.
     instants.sort_unstable();
     instants.dedup();
-    // On a logarithmic scale: a thousand times longer is only some times wider.
-    let mut places = BTreeMap::from([(instants[0], 0.0)]);
-    let mut at = 0.0;
-    for pair in instants.windows(2) {
-        let ms = (pair[1] - pair[0]) as f64;
-        at += 1.0 + (1.0 + ms).ln();
-        places.insert(pair[1], at);
-    }
-    let scale = (WIDTH - NAME - 90.0) / at.max(1.0);
-    let height = ROW * bars.len() as f64 + 8.0;
-    let mut svg = format!(
-        "<svg class=\"timeline\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"The time that the instance spent in each state\">"
-    );
-    for (row, bar) in bars.iter().enumerate() {
-        let to = bar.to.unwrap_or(end);
-        let (x1, x2) = (places[&bar.from] * scale, places[&to] * scale);
-        let y = 4.0 + row as f64 * ROW;
-        let (class, sign) = match (bar.failed, bar.to) {
-            (true, _) => ("failed", " ✕"),
-            (false, None) if !ended => ("here", " …"),
-            _ => ("past", ""),
-        };
-        let name = short(&bar.name);
-        let (width, text_y) = ((x2 - x1).max(3.0), y + 15.0);
-        svg.push_str(&format!(
-            "<text class=\"name\" x=\"0\" y=\"{text_y:.1}\">{}<title>{}</title></text>\
-             <rect class=\"{class}\" x=\"{:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"18\" rx=\"4\"/>\
-             <text class=\"took\" x=\"{:.1}\" y=\"{text_y:.1}\">{}{sign}</text>",
-            escape(&name),
-            escape(&bar.name),
-            NAME + x1,
-            NAME + x1 + width + 6.0,
-            took(to - bar.from),
-        ));
-    }
-    svg.push_str("</svg>");
-    Some(svg)
-}
-
-/// As much of a name as there is room for.
-fn short(name: &str) -> String {
-    match name.char_indices().nth(NAME_CHARS) {
-        None => name.to_owned(),
-        Some(_) => name.chars().take(NAME_CHARS - 1).chain(['…']).collect(),
-    }
-}
-
-fn bars(history: &[HistoryEntry]) -> Vec<Bar> {
-    let mut bars: Vec<Bar> = Vec::new();
-    // The bar of a scope that is still open.
-    let mut open: BTreeMap<&str, usize> = BTreeMap::new();
-    let bar = |name: &str, at: Timestamp| Bar {
-        name: name.to_owned(),
-        from: at.0,
-        to: None,
-        failed: false,
+    let begun = instants[0];
+    let scale = Scale::new(instants);
+    let mut rows = Rows {
+        shown,
+        scale: &scale,
+        interesting: interesting(shown),
+        is_small: steps.all.len() <= UNFOLDED_MAX,
+        left: ROWS_MAX,
+        html: String::new(),
     };
-    for entry in history {
-        let (Instant(at), scope) = (entry.at, entry.scope.as_str());
-        match entry.event.event() {
-            Some(Event::StateEntered { name, .. }) => {
-                open.insert(scope, bars.len());
-                bars.push(bar(name, at));
-            }
-            Some(Event::StateLeft { failed, .. }) => {
-                if let Some(bar) = open.remove(scope) {
-                    bars[bar].to = Some(at.0);
-                    bars[bar].failed = *failed;
-                }
-            }
-            Some(Event::Ended { status, .. }) => {
-                for bar in std::mem::take(&mut open).into_values() {
-                    bars[bar].to = Some(at.0);
-                    bars[bar].failed = *status == EndStatus::Faulted;
-                }
-            }
-            // The entry with which it entered the state isn't among these.
-            Some(
-                Event::ActionStarted {
-                    in_state: Some(state),
-                    ..
-                }
-                | Event::Forked {
-                    in_state: Some(state),
-                    ..
-                },
-            ) if scope == "r" && !open.contains_key(scope) => {
-                open.insert(scope, bars.len());
-                bars.push(bar(state, at));
-            }
-            _ => {}
+    rows.axis(begun);
+    rows.list(None, &steps.roots, 0);
+    rows.html
+}
+
+/// Those that failed, are under way or are chosen, with those around them.
+fn interesting(shown: &Shown<'_>) -> HashSet<usize> {
+    let all = shown.steps.all.iter().enumerate();
+    // Attempts fail also in actions that succeed.
+    let some = all.filter(|(_, step)| match step.outcome {
+        Outcome::Open => true,
+        Outcome::Failed => step.kind != Kind::Attempt,
+        _ => false,
+    });
+    let some = some.map(|(step, _)| step).chain(shown.chosen);
+    let mut found = HashSet::new();
+    for step in some {
+        let mut at = Some(step);
+        while let Some(step) = at.filter(|step| found.insert(*step)) {
+            at = shown.steps.all[step].parent;
         }
     }
-    bars
+    found
+}
+
+struct Rows<'s> {
+    shown: &'s Shown<'s>,
+    scale: &'s Scale,
+    interesting: HashSet<usize>,
+    is_small: bool,
+    left: usize,
+    html: String,
+}
+
+impl Rows<'_> {
+    fn push(&mut self, text: &str) {
+        self.html.push_str(text);
+    }
+
+    fn axis(&mut self, begun: i64) {
+        self.push("<div class=\"axis\" aria-hidden=\"true\"><span></span><span class=\"labels\">");
+        for index in 0..LABELS {
+            let place = WIDTH * index as f64 / (LABELS - 1) as f64;
+            let instant = self.scale.instant(place);
+            let text = match self.shown.by_clock {
+                true => clock(instant),
+                false => format!("<span>{}</span>", offset(instant - begun)),
+            };
+            self.push(&text);
+        }
+        self.push("</span><span></span></div>");
+    }
+
+    fn key(&self, step: usize) -> String {
+        key(self.shown.steps, step, self.shown.before)
+    }
+
+    /// The steps within another one.
+    fn list(&mut self, parent: Option<usize>, children: &[usize], depth: usize) {
+        let key = parent.map_or_else(|| TOP.to_owned(), |parent| self.key(parent));
+        let most = match self.shown.whole == Some(&*key) {
+            true => ALL_MAX,
+            false => CHILDREN_MAX,
+        };
+        let picked = self.picked(children, most);
+        let left_out = children.len() - picked.len();
+        let tag = if depth == 0 {
+            "<ul class=\"steps\">"
+        } else {
+            "<ul>"
+        };
+        self.push(tag);
+        for child in picked {
+            if self.left == 0 {
+                self.push("<li class=\"dim more\">There is too much for one page.</li>");
+                break;
+            }
+            self.row(child, depth, children.len() > CHILDREN_MAX);
+        }
+        if left_out > 0 {
+            let failed = children
+                .iter()
+                .filter(|child| self.shown.steps.all[**child].outcome == Outcome::Failed)
+                .count();
+            let of_these = match failed {
+                0 => String::new(),
+                failed => format!(" ({failed} of these failed)"),
+            };
+            let (address, total) = (self.shown.unfold, children.len());
+            let indent = depth.min(INDENTS_MAX);
+            let link = format!(
+                "<li class=\"more d{indent}\"><a href=\"{address}all={key}#timeline\">Show all {total}{of_these}</a></li>"
+            );
+            self.push(&link);
+        }
+        self.push("</ul>");
+    }
+
+    /// Those that are interesting, and as many others as there is room for, in their order.
+    fn picked(&self, children: &[usize], most: usize) -> Vec<usize> {
+        if children.len() <= most {
+            return children.to_vec();
+        }
+        let is_interesting = |child: &&usize| self.interesting.contains(*child);
+        // The chosen one is shown in any case.
+        let path = self.shown.chosen.map(|step| self.shown.steps.path(step));
+        let chosen = children
+            .iter()
+            .filter(|child| path.iter().flatten().any(|step| step == *child));
+        let some = children.iter().filter(is_interesting);
+        let mut rest = children.to_vec();
+        // Of those in a row the last ones matter most.
+        let first = children
+            .first()
+            .map(|first| self.shown.steps.all[*first].kind);
+        if !matches!(first, Some(Kind::Branch | Kind::Iteration)) {
+            rest.reverse();
+        }
+        let mut picked: HashSet<usize> = chosen.copied().collect();
+        for child in some.chain(&rest) {
+            if picked.len() >= most {
+                break;
+            }
+            picked.insert(*child);
+        }
+        let all = children.iter().copied();
+        all.filter(|child| picked.contains(child)).collect()
+    }
+
+    /// `of_many`: what is within it isn't rendered unless it is interesting.
+    fn row(&mut self, number: usize, depth: usize, of_many: bool) {
+        self.left -= 1;
+        let step = &self.shown.steps.all[number];
+        let is_interesting = self.interesting.contains(&number);
+        let is_chosen = self.shown.chosen == Some(number);
+        let key = self.key(number);
+        let (class, sign, word) = outcome_words(step);
+        let indent = depth.min(INDENTS_MAX);
+        let current = match is_chosen {
+            true => " aria-current=\"true\"",
+            false => "",
+        };
+        let (name, address) = (escape(&step.name), self.shown.choose);
+        let kind = match kind_word(step.kind) {
+            "" => String::new(),
+            kind => format!(" <span class=\"kind\">{kind}</span>"),
+        };
+        let took = took(step.to.unwrap_or(self.shown.now).saturating_sub(step.from));
+        let word = match word {
+            "" => String::new(),
+            word => format!(" <b>{word}</b>"),
+        };
+        let row = format!(
+            "<li><a class=\"step {class} d{indent}\" href=\"{address}step={key}#step\"{current}>\
+             <span class=\"name\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span> <span class=\"words\">{name}</span>{kind}{}</span>\
+             {}<span class=\"took\">{took}{word}</span></a>",
+            badges(step),
+            self.bar(step, class),
+        );
+        self.push(&row);
+        if !step.children.is_empty() {
+            if of_many && !is_interesting && self.shown.whole != Some(&*key) {
+                let link = format!(
+                    "<a class=\"fold d{indent}\" href=\"{address}step={key}#timeline\" aria-label=\"Show what is within {name}\"></a>"
+                );
+                self.push(&link);
+            } else {
+                let is_open = self.is_small || is_interesting || self.shown.whole == Some(&*key);
+                let open = if is_open { " open" } else { "" };
+                let fold = format!(
+                    "<details class=\"fold\"{open}><summary class=\"d{indent}\" aria-label=\"What is within {name}\"></summary>"
+                );
+                self.push(&fold);
+                self.list(Some(number), &step.children, depth + 1);
+                self.push("</details>");
+            }
+        }
+        self.push("</li>");
+    }
+
+    fn bar(&self, step: &Step, class: &str) -> String {
+        let from = self.scale.place(step.from);
+        let to = self.scale.place(step.to.unwrap_or(self.shown.now));
+        let width = (to - from).max(BAR_MIN);
+        let from = from.min(WIDTH - width);
+        let mut svg = String::from(
+            "<svg class=\"track\" viewBox=\"0 0 1000 20\" preserveAspectRatio=\"none\" aria-hidden=\"true\">",
+        );
+        for (begin, end) in self.scale.gaps.iter().take(GAPS_MAX) {
+            let (begin, end) = (self.scale.place(*begin), self.scale.place(*end));
+            svg.push_str(&format!(
+                "<rect class=\"gap\" x=\"{begin:.1}\" width=\"{:.1}\" height=\"20\"/>",
+                end - begin
+            ));
+        }
+        svg.push_str(&format!(
+            "<rect class=\"bar {class}\" x=\"{from:.1}\" y=\"4\" width=\"{width:.1}\" height=\"12\"/>"
+        ));
+        for (mark, at) in step.marks.iter().take(MARKS_MAX) {
+            let class = match mark {
+                Mark::Retried => "retried",
+                Mark::TimedOut => "late",
+                Mark::Compensated => "undone",
+                Mark::Operated => "operated",
+            };
+            svg.push_str(&format!(
+                "<rect class=\"mark {class}\" x=\"{:.1}\" y=\"1\" width=\"3\" height=\"18\"/>",
+                self.scale.place(*at).min(WIDTH - 3.0)
+            ));
+        }
+        svg.push_str("</svg>");
+        svg
+    }
+}
+
+/// What happened in a step, in words.
+fn badges(step: &Step) -> String {
+    let count = |mark: Mark| step.marks.iter().filter(|(one, _)| *one == mark).count();
+    let mut text = String::new();
+    for (mark, sign, word) in [
+        (Mark::Retried, "↻", "retried"),
+        (Mark::TimedOut, "◷", "timed out"),
+        (Mark::Operated, "●", "operator"),
+    ] {
+        match count(mark) {
+            0 => {}
+            1 => text.push_str(&format!(
+                " <span class=\"badge\"><span aria-hidden=\"true\">{sign}</span> {word}</span>"
+            )),
+            times => text.push_str(&format!(
+                " <span class=\"badge\"><span aria-hidden=\"true\">{sign}</span> {word} {times}×</span>"
+            )),
+        }
+    }
+    text
+}
+
+/// A time of day, which a script makes local.
+fn clock(instant: i64) -> String {
+    let at = swirl_api::Instant(swirl_model::time::Timestamp(instant));
+    let text = at.to_string();
+    let time = text.get(11..23).unwrap_or(&text);
+    format!("<time class=\"clock\" datetime=\"{text}\">{time}</time>")
+}
+
+/// The time since the beginning, for people.
+pub fn offset(ms: i64) -> String {
+    format!("+{}", took(ms.max(0)))
 }
 
 /// A duration as text for people.
@@ -156,67 +385,4 @@ pub fn took(ms: i64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-
-    fn entries(all: Value) -> Vec<HistoryEntry> {
-        serde_json::from_value(all).unwrap()
-    }
-
-    fn entered(at: &str, name: &str) -> Value {
-        json!({"at": format!("2026-01-01T{at}Z"), "scope": "r", "event": "state_entered", "state": 0, "name": name,
-            "purpose": "Main"})
-    }
-
-    fn left(at: &str, name: &str) -> Value {
-        json!({"at": format!("2026-01-01T{at}Z"), "scope": "r", "event": "state_left", "state": 0, "name": name,
-            "failed": false})
-    }
-
-    #[test]
-    fn bars_of_states() {
-        let history = entries(json!([
-            entered("00:00:00", "<A>"),
-            left("00:00:00.5", "<A>"),
-            entered("00:00:00.5", "B"),
-        ]));
-        let now = Timestamp::parse("2026-01-01T08:00:00Z").unwrap();
-        let svg = timeline(&history, now, false).unwrap();
-        assert!(svg.contains("&lt;A&gt;") && svg.contains("500 ms"), "{svg}");
-        assert_eq!(short("Twenty characters it"), "Twenty characters it");
-        assert_eq!(short("Twenty-one characters"), "Twenty-one characte…");
-        assert!(
-            svg.contains("class=\"here\"") && svg.contains("7 h 59 min …"),
-            "{svg}"
-        );
-        let cut = entries(json!([
-            json!({"at": "2026-01-01T00:00:00Z", "scope": "r", "event": "forked", "fork": 1, "branches": 2, "in_state": "Both"}),
-            json!({"at": "2026-01-01T00:00:01Z", "scope": "r.1.0", "event": "action_started", "action": "a", "attempt": 1, "call": 1, "in_state": "Both"}),
-            left("00:00:02", "Both"),
-        ]));
-        let svg = timeline(&cut, now, true).unwrap();
-        assert_eq!(svg.matches("<rect").count(), 1, "{svg}");
-        assert!(svg.contains("Both") && svg.contains("2.0 s"), "{svg}");
-        assert_eq!(timeline(&entries(json!([])), now, true), None);
-        let failed = entries(json!([
-            entered("00:00:00", "A"),
-            json!({"at": "2026-01-01T00:00:01Z", "scope": "r", "event": "ended", "status": "faulted"}),
-        ]));
-        assert!(timeline(&failed, now, true).unwrap().contains("1.0 s ✕"));
-    }
-
-    #[test]
-    fn times() {
-        for (ms, told) in [
-            (7, "7 ms"),
-            (1_500, "1.5 s"),
-            (61_000, "1 min 1 s"),
-            (3_700_000, "1 h 1 min"),
-            (90_000_000, "1 d 1 h"),
-        ] {
-            assert_eq!(took(ms), told);
-        }
-    }
-}
+mod tests;

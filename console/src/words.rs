@@ -92,9 +92,7 @@ pub fn short(id: &str) -> String {
 
 /// A sentence about what a scope does.
 pub fn doing(place: &Place) -> String {
-    let inside = place.state.as_ref();
-    let inside = inside.map(|state| format!(" in the state “{state}”"));
-    let inside = inside.unwrap_or_default();
+    let inside = inside(place);
     let action = place.action.as_ref();
     let action = action.map(|action| format!(" “{action}”"));
     let action = action.unwrap_or_default();
@@ -107,21 +105,48 @@ pub fn doing(place: &Place) -> String {
         "kept active" => {
             "It has finished its states, and stays open for further events.".to_owned()
         }
-        "failed" => format!("It failed{inside}."),
-        "waiting for events" => format!("It waits for an event{inside}."),
+        "failed" if action.is_empty() => format!("It failed{inside}."),
+        "failed" => format!("It failed{inside}, in the action{action}."),
+        "waiting for events" => match &place.waits_for[..] {
+            [
+                AwaitedEvent {
+                    name: Some(name), ..
+                },
+            ] => format!("It waits for the event “{name}”{inside}."),
+            _ => format!("It waits for an event{inside}."),
+        },
         "waiting for an answer" => format!("It waits for the answer to{action}{inside}."),
         "waiting for a sub-workflow" => {
             format!("It waits for the sub-workflow{action} to end{inside}.")
         }
-        "waiting for branches" => {
-            let count = place.branches.unwrap_or_default();
-            format!("It waits for {count} branches{inside}.")
-        }
+        "waiting for branches" => match place.branches.unwrap_or_default() {
+            1 => format!("It waits for one branch{inside}."),
+            count => format!("It waits for {count} branches{inside}."),
+        },
         "waiting to retry" => format!("It will try{action} again{inside}{attempt}."),
         "calling a function" => format!("It calls the function{action}{inside}{attempt}."),
         "sleeping" => format!("It sleeps{inside}."),
         "" => format!("It is{inside}."),
         other => format!("It is {other}{inside}."),
+    }
+}
+
+/// The state and the branch.
+fn inside(place: &Place) -> String {
+    let state = place.state.as_ref();
+    let state = state.map(|state| format!(" in the state “{state}”"));
+    let branch = match &place.name {
+        None => String::new(),
+        Some(name) => match name.rsplit_once(" / ") {
+            Some((around, own)) if !name.ends_with(']') => {
+                format!(" in the branch “{own}” of “{around}”")
+            }
+            _ => format!(" in “{name}”"),
+        },
+    };
+    match state {
+        Some(state) if !branch.is_empty() => format!("{state},{branch}"),
+        state => state.unwrap_or(branch),
     }
 }
 
@@ -181,6 +206,22 @@ mod tests {
             (
                 json!({"doing": "waiting for branches", "state": "Both", "branches": 2}),
                 "It waits for 2 branches in the state “Both”.",
+            ),
+            (
+                json!({"doing": "waiting for branches", "state": "Both", "branches": 1}),
+                "It waits for one branch in the state “Both”.",
+            ),
+            (
+                json!({"doing": "waiting for events", "state": "Wait", "waitsFor": [{"name": "paid", "correlation": {}}]}),
+                "It waits for the event “paid” in the state “Wait”.",
+            ),
+            (
+                json!({"doing": "failed", "name": "Both / Pay", "action": "charge"}),
+                "It failed in the branch “Pay” of “Both”, in the action “charge”.",
+            ),
+            (
+                json!({"doing": "sleeping", "name": "Each[3]", "state": "Rest"}),
+                "It sleeps in the state “Rest”, in “Each[3]”.",
             ),
             (json!({"doing": "ending"}), "It is ending."),
         ] {

@@ -8,8 +8,6 @@ pub struct Comparison {
     pub summary: String,
     /// Why the changes are not known; otherwise empty.
     pub missing: &'static str,
-    /// Nothing is recorded: the page says how to change that.
-    pub is_off: bool,
     pub rows: Vec<Row>,
     pub is_cut: bool,
 }
@@ -26,8 +24,11 @@ pub struct Row {
 pub fn comparisons(found: Vec<swirl_api::changes::Comparison>) -> Vec<Comparison> {
     let mut all: Vec<Comparison> = found.into_iter().map(comparison).collect();
     // Once is enough.
-    for later in all.iter_mut().skip(1) {
-        later.is_off = false;
+    if let [first, others @ ..] = &all[..]
+        && !first.missing.is_empty()
+        && others.iter().all(|one| one.missing == first.missing)
+    {
+        all.truncate(1);
     }
     all
 }
@@ -55,7 +56,7 @@ fn comparison(one: swirl_api::changes::Comparison) -> Comparison {
         None => "",
         Some(Missing::NoLongerKept) => "The data of these states is no longer kept.",
         Some(Missing::TooLong) => "The data is longer than the history keeps (history.data_bytes).",
-        Some(_) => "The history has no data for these states, so the changes are unknown.",
+        Some(_) => "The data was not recorded (history.data).",
     };
     let is_cut = one.complete == Some(false);
     Comparison {
@@ -65,7 +66,6 @@ fn comparison(one: swirl_api::changes::Comparison) -> Comparison {
             false => String::new(),
         },
         missing,
-        is_off: one.missing == Some(Missing::NotRecorded),
         is_cut,
         rows,
     }
@@ -86,7 +86,7 @@ fn summary(rows: &[Row], is_cut: bool) -> String {
     }
 }
 
-fn row(change: Change) -> Row {
+pub fn row(change: Change) -> Row {
     Row {
         sign: match change.kind {
             ChangeKind::Added => "+",
@@ -148,9 +148,20 @@ mod tests {
             let one = json!({"from": {"line": 2, "state": "A"}, "to": to, "missing": missing});
             comparison(serde_json::from_value(one).unwrap())
         };
-        assert!(one("not-recorded").is_off);
+        assert!(one("not-recorded").missing.contains("not recorded"));
         assert!(one("no-longer-kept").missing.contains("no longer kept"));
-        assert!(!one("too-long").is_off && one("too-long").summary.is_empty());
+        assert!(one("too-long").summary.is_empty());
+        let same = |missing: &str| {
+            let to = json!({"line": null, "state": null, "ended": true});
+            let one = json!({"from": {"line": 2, "state": "A"}, "to": to, "missing": missing});
+            serde_json::from_value(one).unwrap()
+        };
+        let twice = comparisons(vec![same("not-recorded"), same("not-recorded")]);
+        assert_eq!(twice.len(), 1, "one line is enough");
+        assert_eq!(
+            comparisons(vec![same("not-recorded"), same("too-long")]).len(),
+            2
+        );
         let mut found = Compared {
             id: "i".to_owned(),
             at: None,

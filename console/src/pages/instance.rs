@@ -1,37 +1,45 @@
-//! One instance: its current activity, its history, its data, and the actions on it.
+//! One instance: what it does, its steps in time, its picture, its data, its history, and the actions on it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use serde::Deserialize;
 use serde_json::{Map, Value};
-use swirl_api::actions::{
-    CANCEL, Json, MIGRATE, Move, RERUN, RESUME, RETRY, Rerun, Retry, SKIP, SUSPEND,
-};
 use swirl_api::changes::{COMPARE, CompareQuery};
 use swirl_api::diagrams::{self, DrawQuery};
-use swirl_api::history::{History, HistoryEntry, HistoryQuery};
-use swirl_api::instance::{GET, GetQuery, HISTORY, InstanceId};
+use swirl_api::history::HistoryEntry;
+use swirl_api::instance::{GET, GetQuery, InstanceId};
 use swirl_api::{Instance, Instant, Status};
-use swirl_model::Data;
 use swirl_model::event::Event;
+use swirl_model::scope::Purpose;
 use swirl_model::time::Timestamp;
-use swirl_presentation::timeline::{Told, Tone, describe, told};
+use swirl_presentation::steps::Steps;
+use swirl_presentation::timeline::{describe, told};
+
+mod deeds;
+mod head;
+mod look;
+mod step;
+mod story;
+
+pub use deeds::{operate, parsed};
 
 use super::changes::{self, Comparison};
-use crate::answer::{Answer, Failure, go_to, page};
-use crate::asking::{Refusal, segment};
+use crate::answer::{Answer, with_status};
+use crate::asking::segment;
 use crate::console::Console;
 use crate::shell::Shell;
-use crate::timeline::{timeline, took};
+use crate::timeline::{Shown, timeline, took, with_key};
 use crate::tree::tree;
-use crate::visitor::{Form, Visitor};
-use crate::words::{Awaited, Pill, awaited, doing, pill_of, timer};
+use crate::visitor::Visitor;
+use crate::words::{Pill, pill_of};
+use deeds::Draft;
+use head::{Attribute, Place, Relative};
+use look::Look;
+use step::{Chosen, Known, chosen};
+use story::{Lines, Story};
 
-/// How many lines of the history are on a page.
-const LINES: usize = 100;
 /// The largest data that a form offers to edit, in bytes.
 const EDITED_BYTES_MAX: usize = 256 << 10;
 /// The scope of the main flow.
@@ -48,7 +56,10 @@ struct Page {
     workflow: String,
     version: String,
     definition_path: String,
+    /// By what people know it; empty if that is unknown.
+    business: String,
     key: String,
+    attributes: Vec<Attribute>,
     pill: Pill,
     /// The instant for which a schedule started it.
     scheduled: Option<Instant>,
@@ -60,23 +71,39 @@ struct Page {
     fault: String,
     relatives: Vec<Relative>,
     chart: String,
-    bars: String,
+    timeline: Timeline,
+    step: Option<Chosen>,
     data: Vec<Tree>,
     changes: Vec<Comparison>,
     changes_note: &'static str,
-    lines: Vec<Line>,
+    lines: Lines,
+    look: Look,
     first: usize,
     total: usize,
-    earlier: Option<usize>,
-    later: Option<usize>,
     /// It is shown as it was.
     back: Option<Back>,
     may: May,
+    draft: Draft,
+    /// Other versions of its definition, if they are known.
+    versions: Option<Vec<String>>,
     states: Vec<String>,
+    /// The state at which it failed, to be chosen first.
+    failed_state: String,
     /// The state whose branch failed: other data has an effect only if it is run again. Empty if none did.
     branched: String,
     /// The data of the main flow, if it may be edited now and is small enough for a form; otherwise empty.
     editable: String,
+}
+
+/// The steps in time.
+struct Timeline {
+    rows: String,
+    gaps: bool,
+    by_clock: bool,
+    /// The address with the other way of showing times.
+    switch: String,
+    /// The number of the first line that it considers, if there are earlier ones.
+    from: Option<usize>,
 }
 
 /// The line of the history at which it is shown.
@@ -94,101 +121,121 @@ struct May {
     suspend: bool,
     resume: bool,
     go_on: bool,
+    skip: bool,
+    /// There may be another version.
+    move_on: bool,
     start_another: bool,
 }
 
-struct Place {
-    sentence: String,
-    scope: String,
-    awaited: Vec<Awaited>,
-    timers: Vec<Timer>,
-    error: String,
-}
-
-struct Timer {
-    at: Instant,
-    told: &'static str,
-}
-
-struct Relative {
-    what: &'static str,
-    id: String,
-    path: String,
-}
-
-struct Tree {
+pub struct Tree {
     title: String,
     html: String,
     open: bool,
 }
 
-struct Line {
-    number: usize,
-    at: Instant,
-    tone: &'static str,
-    place: String,
-    text: String,
-    data: String,
-}
-
-#[derive(Deserialize, Default)]
-pub struct Look {
-    #[serde(default)]
-    done: Option<String>,
-    /// The first line of the history that is shown.
-    #[serde(default)]
-    from: Option<usize>,
-    /// The line of the history at which the instance is shown.
-    #[serde(default)]
-    at: Option<usize>,
-}
-
 pub async fn show(
-    mut visitor: Visitor,
+    visitor: Visitor,
     Path(id): Path<String>,
-    Query(look): Query<Look>,
+    look: Query<Look>,
     State(console): State<Console>,
     headers: HeaderMap,
+) -> Answer {
+    let fresh = (Draft::default(), StatusCode::OK);
+    render(visitor, id, look, console, headers, fresh).await
+}
+
+/// The page; with a form that was sent, and the status of the answer to it.
+async fn render(
+    mut visitor: Visitor,
+    id: String,
+    Query(look): Query<Look>,
+    console: Console,
+    headers: HeaderMap,
+    (draft, status): (Draft, StatusCode),
 ) -> Answer {
     visitor.asking.follows = console.hints.followed(&id, &headers);
     let at = look.at.map(|at| at as u64);
     let query = GetQuery { at, wait: None };
     let found = GET.at(&InstanceId { id }).query(query);
-    let mut found = visitor.asking.ask(found).await?;
-    let title = format!("{} – instance", found.workflow);
-    let shell = Shell::new(&visitor, "instances", title).await?;
-    let history = history(&visitor, &found.id, &look).await?;
+    let found = visitor.asking.ask(found).await?;
+    let business = head::business_key(&found);
+    let title = format!("{} {business}", found.workflow);
+    let shell = Shell::new(
+        &visitor,
+        "instances",
+        format!("{} – instance", title.trim()),
+    )
+    .await?;
+    let story = Story::read(&visitor, &found.id, at).await?;
+    let open = found.scopes_left_out.is_none().then_some(&found.scopes[..]);
+    let steps = Steps::new(&story.entries, open);
     let id = InstanceId {
         id: found.id.clone(),
     };
+    let lines = story::lines((&visitor, &id.id), &story, &steps, &look, found.started_at).await?;
     let drawn = diagrams::INSTANCE.at(&id).query(DrawQuery { at });
     let chart = visitor.asking.text(drawn).await;
     let compared = COMPARE.at(&id).query(CompareQuery { at });
     let compared = visitor.asking.ask(compared).await?;
     let has_failed = found.status == Status::Faulted;
     let has_ended = found.status != Status::Running;
-    let (first, total) = (history.before as usize, history.total as usize);
-    let shown = history.entries.len();
     let back = look.at.zip(found.entry.as_ref());
-    let back = back.map(|(at, entry)| back_at(at, total, entry));
+    let back = back.map(|(at, entry)| back_at(at, story.total, entry));
     let now = back.as_ref().map_or_else(now, |back| back.instant.0);
-    let shell = match look.from.or(look.at) {
-        None if !has_ended => shell.with_hints(&found.id),
+    let is_fresh = look.from.is_none() && look.at.is_none() && status == StatusCode::OK;
+    let shell = match is_fresh && draft.preview.is_none() {
+        true if !has_ended => shell.with_hints(&found.id),
         // An action that was accepted just now may not have been carried out yet.
-        None if look.done.is_some() && has_failed => shell.with_news(),
+        true if look.done.is_some() && has_failed => shell.with_news(),
         _ => shell,
     };
     let shell = shell.with_done(look.done.as_deref());
-    let mut last = Told::default();
-    page(&Page {
+    let path = segment(&found.id);
+    let wanted = look.step.as_deref();
+    let asked = wanted.and_then(|wanted| with_key(&steps, story.before, wanted));
+    let failed = steps.failed().filter(|_| has_failed);
+    let number = asked.or(failed);
+    let known = Known {
+        found: &found,
+        steps: &steps,
+        story: &story,
+        now,
+    };
+    let fault = found.error.as_ref().map(told).unwrap_or_default();
+    let mut step = number.map(|number| chosen(&known, number));
+    // The page begins with this error.
+    if let Some(step) = step
+        .as_mut()
+        .filter(|step| asked.is_none() && step.error == fault)
+    {
+        step.error.clear();
+    }
+    let timeline = in_time(&look, &path, &story, &steps, (number, now));
+    let (places, more_places) = head::places(&found, &story);
+    let given_key = found.key.clone();
+    let versions = match has_failed && shell.may_operate && back.is_none() {
+        true => deeds::versions(&visitor, &found).await,
+        false => None,
+    };
+    let page = Page {
         may: May {
             cancel: !has_ended,
             suspend: !has_ended && !found.suspended,
             resume: !has_ended && found.suspended,
             go_on: has_failed,
+            skip: has_failed && may_skip(&found.scopes),
+            move_on: match &versions {
+                Some(versions) => !versions.is_empty(),
+                None => has_failed || !has_ended,
+            },
             start_another: has_ended,
         },
-        states: states(&history.entries),
+        draft,
+        versions,
+        states: states(&story.entries),
+        failed_state: root(&found.scopes)
+            .and_then(|root| root.state.clone())
+            .unwrap_or_default(),
         branched: match has_failed {
             true => branched(&found.scopes),
             false => String::new(),
@@ -197,53 +244,71 @@ pub async fn show(
             true => editable(&found.scopes).unwrap_or_default(),
             false => String::new(),
         },
-        fault: found.error.as_ref().map(told).unwrap_or_default(),
-        relatives: relatives(&found),
+        business,
+        attributes: head::attributes(&found),
+        relatives: head::relatives(&found),
         chart: chart.map(|svg| bare(&svg)).unwrap_or_default(),
-        bars: timeline(&history.entries, now, has_ended).unwrap_or_default(),
+        timeline,
+        step,
         data: data(&found),
         changes_note: changes::note(&compared),
         changes: changes::comparisons(compared.comparisons),
-        lines: (first + 1..)
-            .zip(&history.entries)
-            .map(|(number, entry)| line(number, entry, &mut last))
-            .collect(),
-        earlier: (first > 0).then(|| first.saturating_sub(LINES)),
-        later: (first + shown < look.at.unwrap_or(total)).then_some(first + shown),
-        first: first + 1,
-        total,
+        first: lines.all.first().map_or(0, |line| line.number),
+        lines,
+        look,
+        total: story.total,
         took: lasted(&found, now),
         scheduled: found.scheduled_at,
         started: found.started_at,
         ended: found.ended_at,
-        more_places: found.scopes.len().saturating_sub(PLACES_MAX),
-        places: found.scopes.drain(..).take(PLACES_MAX).map(place).collect(),
-        key: found
-            .key
+        more_places,
+        places,
+        fault,
+        key: given_key
             .filter(|key| !key.starts_with("drawn-"))
             .unwrap_or_default(),
         definition_path: format!("{}/{}", segment(&found.workflow), segment(&found.version)),
-        path: segment(&found.id),
+        path,
         pill: pill_of(&found.status, found.suspended, false),
         id: found.id,
         workflow: found.workflow,
         version: found.version,
         shell,
         back,
-    })
+    };
+    with_status(status, &page)
 }
 
-/// The part of the history that is shown.
-async fn history(visitor: &Visitor, id: &str, look: &Look) -> Result<History, Refusal> {
-    let lines = Some(LINES);
-    let query = HistoryQuery {
-        after: look.from.map(|from| from as u64),
-        limit: lines.filter(|_| look.from.is_some()),
-        last: lines.filter(|_| look.from.is_none()),
-        to: look.at.map(|at| at as u64),
-    };
-    let call = HISTORY.at(&InstanceId { id: id.to_owned() });
-    visitor.asking.ask(call.query(query)).await
+fn in_time(
+    look: &Look,
+    path: &str,
+    story: &Story,
+    steps: &Steps,
+    (chosen, now): (Option<usize>, Timestamp),
+) -> Timeline {
+    let choose = look.address(path, &["at", "times", "all"]);
+    let unfold = look.address(path, &["at", "times", "step"]);
+    let mut switch = look.address(path, &["at", "step", "all"]);
+    if !look.by_clock() {
+        switch.push_str("times=clock");
+    }
+    let rows = timeline(&Shown {
+        steps,
+        before: story.before,
+        now: now.0,
+        chosen,
+        whole: look.all.as_deref(),
+        choose: &choose,
+        unfold: &unfold,
+        by_clock: look.by_clock(),
+    });
+    Timeline {
+        gaps: rows.contains("class=\"gap\""),
+        rows,
+        by_clock: look.by_clock(),
+        switch,
+        from: (story.before > 0).then_some(story.before + 1),
+    }
 }
 
 fn back_at(at: usize, total: usize, entry: &HistoryEntry) -> Back {
@@ -267,48 +332,6 @@ fn lasted(found: &Instance, now: Timestamp) -> String {
     took(until.0.saturating_sub(found.started_at.0.0).max(0))
 }
 
-fn place(place: swirl_api::instance::Place) -> Place {
-    Place {
-        sentence: doing(&place),
-        scope: branch(&place),
-        error: place.error.as_ref().map(told).unwrap_or_default(),
-        awaited: place.waits_for.into_iter().map(awaited).collect(),
-        timers: place
-            .timers
-            .into_iter()
-            .map(|one| Timer {
-                at: one.due,
-                told: timer(&one.kind),
-            })
-            .collect(),
-    }
-}
-
-/// The name of a branch, or its id if it has none; empty for the main flow.
-fn branch(place: &swirl_api::instance::Place) -> String {
-    match (&place.name, place.scope.as_str()) {
-        (Some(name), _) => name.clone(),
-        (None, ROOT) => String::new(),
-        (None, scope) => scope.to_owned(),
-    }
-}
-
-fn relatives(found: &Instance) -> Vec<Relative> {
-    let all = [
-        ("Called by", &found.parent),
-        ("Continues", &found.continued_from),
-    ];
-    let all = all.into_iter().filter_map(|(what, id)| {
-        let id = id.clone()?;
-        Some(Relative {
-            what,
-            path: segment(&id),
-            id,
-        })
-    });
-    all.collect()
-}
-
 fn data(found: &Instance) -> Vec<Tree> {
     let mut all = Vec::new();
     let mut add = |title: String, value: &Value, open: bool| {
@@ -326,9 +349,10 @@ fn data(found: &Instance) -> Vec<Tree> {
         add("Output".to_owned(), output, true);
     }
     for place in found.scopes.iter().take(PLACES_MAX) {
-        let title = match branch(place).as_str() {
-            "" => "State data".to_owned(),
-            branch => format!("State data of {branch}"),
+        let title = match (&place.name, place.scope.as_str()) {
+            (Some(name), _) => format!("State data of {name}"),
+            (None, ROOT) => "State data".to_owned(),
+            (None, _) => "State data of a branch".to_owned(),
         };
         if let Some(data) = &place.data {
             add(title, data, found.scopes.len() == 1);
@@ -350,26 +374,6 @@ fn data(found: &Instance) -> Vec<Tree> {
     all
 }
 
-fn line(number: usize, entry: &HistoryEntry, last: &mut Told) -> Line {
-    let described = last.describe(entry);
-    Line {
-        number,
-        at: entry.at,
-        tone: match described.tone {
-            Tone::Good => "good",
-            Tone::Bad => "bad",
-            Tone::Plain => "",
-            Tone::Dim => "dim",
-        },
-        place: described.place(),
-        text: described.text.trim_start().to_owned(),
-        data: match &entry.data {
-            None => String::new(),
-            Some(data) => tree(&data.clone().into()),
-        },
-    }
-}
-
 /// The data of the main flow as text.
 fn editable(places: &[swirl_api::instance::Place]) -> Option<String> {
     let text = format!("{:#}", root(places)?.data.as_ref()?);
@@ -378,6 +382,13 @@ fn editable(places: &[swirl_api::instance::Place]) -> Option<String> {
 
 fn root(places: &[swirl_api::instance::Place]) -> Option<&swirl_api::instance::Place> {
     places.iter().find(|place| place.scope == ROOT)
+}
+
+/// Whether an action failed, or a branch in which one may have failed.
+fn may_skip(places: &[swirl_api::instance::Place]) -> bool {
+    let failed = places.iter().filter(|place| place.error.is_some());
+    let mut skippable = failed.map(|place| place.action.is_some() || place.branches.is_some());
+    skippable.any(|is_skippable| is_skippable)
 }
 
 /// The state of the main flow, if it waited for branches.
@@ -390,7 +401,11 @@ fn branched(places: &[swirl_api::instance::Place]) -> String {
 fn states(history: &[HistoryEntry]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for entry in history.iter().filter(|entry| entry.scope == ROOT) {
-        if let Some(Event::StateEntered { name, .. }) = entry.event.event()
+        if let Some(Event::StateEntered {
+            name,
+            purpose: Purpose::Main,
+            ..
+        }) = entry.event.event()
             && !names.iter().any(|known| **known == **name)
         {
             names.push(name.to_string());
@@ -409,89 +424,6 @@ pub fn bare(svg: &str) -> String {
     };
     let before = before.replacen("<svg ", "<svg class=\"chart\" ", 1);
     format!("{before}{after}")
-}
-
-pub async fn operate(
-    visitor: Visitor,
-    Path((id, action)): Path<(String, String)>,
-    form: Form,
-) -> Answer {
-    let instance = InstanceId { id };
-    let reason = form.reason_query();
-    let (asking, at) = (&visitor.asking, segment(&instance.id));
-    let mut word = action.as_str();
-    let simple = match word {
-        "cancel" => Some(&CANCEL),
-        "suspend" => Some(&SUSPEND),
-        "resume" => Some(&RESUME),
-        _ => None,
-    };
-    match word {
-        _ if let Some(route) = simple => {
-            asking.ask(route.at(&instance).query(reason)).await?;
-        }
-        "migrate" => {
-            let body = Move {
-                version: form.get("version").trim().to_owned(),
-                dry_run: false,
-            };
-            let call = MIGRATE.at(&instance).body(&body);
-            asking.ask(call.query(reason)).await?;
-        }
-        "skip" => {
-            let result = Json(parsed("result", form.given("result").unwrap_or("null"))?);
-            let call = SKIP.at(&instance).body(&result);
-            asking.ask(call.query(reason)).await?;
-        }
-        "retry" | "rerun" | "edit" => {
-            let with = match word {
-                "edit" => edited(&visitor, &instance, &form).await?,
-                _ => Retry::default(),
-            };
-            let state = match word {
-                "retry" => None,
-                "rerun" => Some(form.get("state")),
-                _ => form.given("state"),
-            };
-            word = if state.is_some() { "rerun" } else { "retry" };
-            match state {
-                None => {
-                    let call = RETRY.at(&instance).body(&Some(with));
-                    asking.ask(call.query(reason)).await?;
-                }
-                Some(state) => {
-                    let body = Rerun::new(state.to_owned(), with);
-                    let call = RERUN.at(&instance).body(&body);
-                    asking.ask(call.query(reason)).await?;
-                }
-            }
-        }
-        _ => return Err(Failure::not_found("unknown action")),
-    }
-    go_to(&format!("/console/instances/{at}?done={word}"))
-}
-
-pub fn parsed(what: &str, text: &str) -> Result<Data, Failure> {
-    Data::parse(text.as_bytes()).map_err(|error| {
-        let detail = format!("the {what} is not valid JSON: {error}");
-        Failure::new(StatusCode::BAD_REQUEST, detail)
-    })
-}
-
-/// The body for an instance that continues with the changes made in the form. Unchanged data is left out: the instance
-/// may have failed where no other data can be set.
-async fn edited(visitor: &Visitor, instance: &InstanceId, form: &Form) -> Result<Retry, Failure> {
-    let mut with = Retry {
-        version: form.given("version").map(str::to_owned),
-        ..Retry::default()
-    };
-    if let Some(data) = form.given("data") {
-        let data = parsed("data", data)?;
-        let found = visitor.asking.ask(GET.at(instance)).await?;
-        let root = root(&found.scopes).and_then(|root| root.data.as_ref());
-        with.data = Some(Json(data)).filter(|Json(data)| root != Some(&Value::from(data)));
-    }
-    Ok(with)
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ impl Chart {
                 lines: Vec::new(),
                 groups: Vec::new(),
                 mark: None,
+                order: 0,
             }))
         };
         let extent = Extent::of(workflow);
@@ -356,11 +357,9 @@ impl<'w> Build<'w> {
                             "all of"
                         };
                         lines.push(Line::new(Sign::None, how));
-                        groups.extend(entries.iter().map(|entry| Group {
-                            title: Line::new(Sign::None, ""),
-                            lines: self.entry(entry),
-                            flow: None,
-                        }));
+                        let untitled =
+                            |entry| Group::new(Line::new(Sign::None, ""), self.entry(entry), None);
+                        groups.extend(entries.iter().map(untitled));
                     }
                 }
                 lines.extend(event.timeout.map(|time| {
@@ -484,22 +483,18 @@ impl<'w> Build<'w> {
             lines: readable(lines),
             groups,
             mark: None,
+            order: 0,
         }
     }
 
     fn body(&self, title: String, body: Body) -> Group {
         let title = Line::new(Sign::None, title);
         match body {
-            Body::Actions(list) => Group {
-                title,
-                lines: readable(self.actions(list)),
-                flow: None,
-            },
-            Body::Flow(flow) => Group {
-                title,
-                lines: vec![],
-                flow: Some(Build::flow(self.workflow, flow)),
-            },
+            Body::Actions(list) => Group::new(title, readable(self.actions(list)), None),
+            Body::Flow(flow) => {
+                let flow = Build::flow(self.workflow, flow);
+                Group::new(title, vec![], Some(flow))
+            }
         }
     }
 

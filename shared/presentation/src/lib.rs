@@ -20,6 +20,7 @@ mod paint;
 pub mod place;
 mod rewind;
 mod size;
+pub mod steps;
 mod svg;
 mod tasks;
 pub mod text;

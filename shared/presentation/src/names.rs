@@ -146,7 +146,7 @@ fn list_of(body: &Body) -> Option<ListId> {
 }
 
 /// The scope around a branch, its fork, and its place in it.
-fn split(id: &str) -> Option<(&str, u32, u32)> {
+pub(crate) fn split(id: &str) -> Option<(&str, u32, u32)> {
     let mut parts = id.rsplitn(3, '.');
     let index = parts.next()?.parse().ok()?;
     let fork = parts.next()?.parse().ok()?;

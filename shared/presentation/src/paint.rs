@@ -182,6 +182,8 @@ fn card(card: &Card) -> Option<Drawing> {
         Some(Mark::Past) => (" past", "done".to_owned()),
         Some(Mark::Here) => (" here", "is here".to_owned()),
         Some(Mark::Failed) => (" failed", "failed here".to_owned()),
+        Some(Mark::Caught) => (" caught", "left by an error".to_owned()),
+        Some(Mark::Compensated) => (" compensated", "compensated".to_owned()),
         Some(Mark::Covered(times)) => (" covered", format!("ran {times}×")),
         Some(Mark::Uncovered) => (" uncovered", "not run".to_owned()),
         Some(Mark::Occupied {
@@ -192,6 +194,10 @@ fn card(card: &Card) -> Option<Drawing> {
             occupied_class(level, faulted > 0),
             occupied_words(running, faulted),
         ),
+    };
+    let says = match (card.order, says.is_empty()) {
+        (0, _) | (_, true) => says,
+        (order, false) => format!("{order}. {says}"),
     };
     let says_width = match says.is_empty() {
         true => 0.0,
@@ -273,9 +279,13 @@ fn group(group: &Group) -> Option<Drawing> {
     let mut w = below.size.w;
     let mut h = 6.0;
     let mut svg = String::new();
-    if !group.title.text.is_empty() {
-        svg.push_str(&text("title", 8.0, h + 12.0, &group.title.text));
-        w = w.max(width(&group.title.text, SMALL) * 1.08);
+    let title = match group.has_failed {
+        true => format!("{} failed", group.title.text).trim().to_owned(),
+        false => group.title.text.clone(),
+    };
+    if !title.is_empty() {
+        svg.push_str(&text("title", 8.0, h + 12.0, &title));
+        w = w.max(width(&title, SMALL) * 1.08);
         h += 18.0;
     }
     svg.push_str(&below.at(8.0, h));
@@ -290,7 +300,11 @@ fn group(group: &Group) -> Option<Drawing> {
         w: (w + 16.0).ceil(),
         h: (h + 6.0).ceil(),
     };
-    let mut svg = rect("group", size, 6.0) + &svg;
+    let class = match group.has_failed {
+        true => "group failed",
+        false => "group",
+    };
+    let mut svg = rect(class, size, 6.0) + &svg;
     if !group.title.full.is_empty() {
         svg = with_title(&[&group.title.full], &svg);
     }

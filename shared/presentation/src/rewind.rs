@@ -84,6 +84,10 @@ impl<'w> Rewound<'w> {
         scopes.filter_map(|seen| Some((seen.name.as_ref()?, seen.error.is_some())))
     }
 
+    pub(crate) fn names(&self) -> &Names<'w> {
+        &self.names
+    }
+
     fn take(&mut self, entry: &HistoryEntry) {
         let id = &entry.scope;
         match &entry.event {

@@ -27,6 +27,7 @@ text{font-family:Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1f2937}
 .compensation{stroke:#a8701c;stroke-dasharray:1.5 4;stroke-linecap:round;stroke-width:2}.tip-compensation{fill:#a8701c}
 .late{stroke:#6b7280;stroke-dasharray:10 4}.tip-late{fill:#6b7280}.label{fill:#ffffff}
 .past{fill:#e8f5ec;stroke:#2e7d4f}.here{fill:#fff7d6;stroke:#9a6b00;stroke-width:2.6}.failed{fill:#fdecec;stroke:#c62828;stroke-width:2.6}
+.caught{fill:#fdf0f0;stroke:#c62828;stroke-dasharray:6 3}.compensated{fill:#f1ecfb;stroke:#6d4bb5;stroke-width:2}
 .taken{stroke:#2e7d4f;stroke-width:2.6}.tip-taken{fill:#2e7d4f}
 .covered{fill:#e8f5ec;stroke:#2e7d4f}.uncovered{fill:#fdecec;stroke:#c62828;stroke-width:2;stroke-dasharray:6 4}
 .untaken{stroke:#c62828;stroke-width:2;stroke-dasharray:2 4}.tip-untaken{fill:#c62828}
@@ -40,6 +41,7 @@ text{fill:#e5e7eb}.kind,.caption{fill:#a3adbb}.ground,.label{fill:#15181d}
 .error{stroke:#f28b82}.tip-error{fill:#f28b82}.compensation{stroke:#d9a458}.tip-compensation{fill:#d9a458}
 .late{stroke:#9ca3af}.tip-late{fill:#9ca3af}
 .past{fill:#16301f;stroke:#6cc28e}.here{fill:#3a3010;stroke:#e8c15a}.failed{fill:#3b1a1a;stroke:#f28b82}
+.caught{fill:#2a1718;stroke:#f28b82}.compensated{fill:#271f3d;stroke:#b79cf2}
 .taken{stroke:#6cc28e}.tip-taken{fill:#6cc28e}
 .covered{fill:#16301f;stroke:#6cc28e}.uncovered{fill:#3b1a1a;stroke:#f28b82}
 .untaken{stroke:#f28b82}.tip-untaken{fill:#f28b82}

@@ -227,7 +227,8 @@ fn describe_event(
             branches, in_state, ..
         } => {
             let within = within(in_state);
-            (Tone::Plain, format!("  {branches} branches{within}"))
+            let word = if *branches == 1 { "branch" } else { "branches" };
+            (Tone::Plain, format!("  {branches} {word}{within}"))
         }
         Event::Joined { .. } => (Tone::Dim, "  branches joined".to_owned()),
         Event::TimedOut { timer } => (Tone::Plain, format!("  {}", reached(timer.kind))),

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::EndStatus;
-use swirl_model::scope::{Cursor, Scope};
+use swirl_model::scope::{Cursor, Purpose, Scope};
 use swirl_model::workflow::Workflow;
 
-use super::chart::{Chart, Flow, Mark, Node, Trace};
+use super::chart::{Chart, Flow, Mark, Node, Style, Trace};
+use super::line::{Line, Sign};
+use super::names::Names;
 use super::rewind::Rewound;
 
 /// The states that an instance was in, and the ways that it took between them. All states are identified by name,
@@ -19,6 +21,12 @@ pub struct Trail {
     marks: BTreeMap<Arc<str>, Mark>,
     /// From the start (`None`) or a state to a state or the end (`None`).
     steps: BTreeSet<Step>,
+    /// The places of the states in the order in which they were entered, from 1.
+    order: BTreeMap<Arc<str>, u32>,
+    /// The states that were entered to undo another one.
+    undoing: BTreeSet<Arc<str>>,
+    /// The names of branches and iterations that failed.
+    failed: BTreeSet<String>,
 }
 
 type Step = (Option<Arc<str>>, Option<Arc<str>>);
@@ -28,13 +36,17 @@ impl Trail {
     pub fn at(state: &str) -> Trail {
         Trail {
             marks: BTreeMap::from([(Arc::from(state), Mark::Here)]),
-            steps: BTreeSet::new(),
+            ..Trail::default()
         }
     }
 
     /// From an instance's history, and its scopes that have not ended.
     pub fn new(workflow: &Workflow, history: &[HistoryEntry], scopes: &[Scope]) -> Trail {
         let mut trail = Trail::past(history);
+        let mut names = Names::new(workflow);
+        names.learn(history);
+        scopes.iter().for_each(|scope| names.learn_scope(scope));
+        trail.learn_failed(history, &names);
         for scope in scopes {
             let Cursor::At(position) = &scope.cursor else {
                 continue;
@@ -51,6 +63,7 @@ impl Trail {
     /// For an instance at an earlier entry, with the history up to that entry.
     pub fn rewound(history: &[HistoryEntry], rewound: &Rewound<'_>) -> Trail {
         let mut trail = Trail::past(history);
+        trail.learn_failed(history, rewound.names());
         for (state, failed) in rewound.here() {
             trail.mark(state, failed);
         }
@@ -60,12 +73,34 @@ impl Trail {
     fn past(history: &[HistoryEntry]) -> Trail {
         let mut trail = Trail::default();
         let mut last: BTreeMap<&ScopeId, Arc<str>> = BTreeMap::new();
+        let mut undone: BTreeMap<&ScopeId, &[Arc<str>]> = BTreeMap::new();
         for entry in history {
             match &entry.event {
-                Event::StateEntered { name, .. } => {
+                Event::StateEntered { name, purpose, .. } => {
+                    let next = u32::try_from(trail.order.len()).unwrap_or(u32::MAX);
+                    let next = next.saturating_add(1);
+                    trail.order.entry(name.clone()).or_insert(next);
+                    trail.marks.insert(name.clone(), Mark::Past);
+                    if *purpose == Purpose::Compensation {
+                        // The way goes on from the state that made it necessary.
+                        trail.undoing.insert(name.clone());
+                        continue;
+                    }
                     let before = last.insert(&entry.scope, name.clone());
                     trail.steps.insert((before, Some(name.clone())));
-                    trail.marks.insert(name.clone(), Mark::Past);
+                }
+                Event::StateLeft {
+                    name, failed: true, ..
+                } => {
+                    trail.marks.insert(name.clone(), Mark::Caught);
+                }
+                Event::Compensating { states } => {
+                    undone.insert(&entry.scope, states);
+                }
+                Event::Compensated => {
+                    for name in undone.remove(&entry.scope).into_iter().flatten() {
+                        trail.marks.insert(name.clone(), Mark::Compensated);
+                    }
                 }
                 Event::Ended {
                     status: EndStatus::Completed | EndStatus::Terminated,
@@ -78,6 +113,38 @@ impl Trail {
             }
         }
         trail
+    }
+
+    /// Learns the names of the branches that failed and were not continued.
+    fn learn_failed(&mut self, history: &[HistoryEntry], names: &Names<'_>) {
+        let mut failed: BTreeSet<&ScopeId> = BTreeSet::new();
+        for entry in history {
+            match &entry.event {
+                Event::BranchFailed { .. } => failed.insert(&entry.scope),
+                _ => failed.remove(&entry.scope),
+            };
+        }
+        let named = failed.into_iter().filter_map(|scope| names.of(scope));
+        self.failed = named.collect();
+    }
+
+    /// The names of the iterations of a state that failed.
+    fn failed_iterations(&self, state: &str) -> Vec<&str> {
+        let iteration = |name: &str| {
+            let begin = name.strip_suffix(']')?.rfind('[')?;
+            let (of, _) = name.split_at(begin);
+            (of == state || of.ends_with(&format!(" / {state}"))).then_some(begin)
+        };
+        let all = self.failed.iter();
+        all.filter_map(|name| name.get(iteration(name)?..))
+            .collect()
+    }
+
+    fn has_failed(&self, state: &str, branch: &str) -> bool {
+        let name = format!("{state} / {branch}");
+        let inner = format!(" / {name}");
+        let mut all = self.failed.iter();
+        all.any(|one| *one == name || one.ends_with(&inner))
     }
 
     fn mark(&mut self, state: &Arc<str>, failed: bool) {
@@ -104,9 +171,16 @@ impl Trail {
         };
         let names: Vec<Option<Option<Arc<str>>>> = flow.nodes.iter().map(name).collect();
         for edge in &mut flow.edges {
-            if let (Some(from), Some(to)) = (&names[edge.from], &names[edge.to])
-                && self.steps.contains(&(from.clone(), to.clone()))
-            {
+            let (Some(from), Some(to)) = (&names[edge.from], &names[edge.to]) else {
+                continue;
+            };
+            let is_taken = match (edge.style, from, to) {
+                (Style::Compensation, Some(from), Some(to)) => {
+                    self.undoing.contains(to) && self.marks.contains_key(from)
+                }
+                _ => self.steps.contains(&(from.clone(), to.clone())),
+            };
+            if is_taken {
                 edge.trace = Trace::Taken;
             }
         }
@@ -114,8 +188,17 @@ impl Trail {
             let Node::State(card) = node else {
                 continue;
             };
-            card.mark = self.marks.get(card.name.full.as_str()).copied();
+            let state = card.name.full.clone();
+            card.mark = self.marks.get(state.as_str()).copied();
+            card.order = self.order.get(state.as_str()).copied().unwrap_or(0);
+            let failed = self.failed_iterations(&state);
+            if let (false, [group]) = (failed.is_empty(), &mut card.groups[..]) {
+                group.has_failed = true;
+                let text = format!("failed: {}", failed.join(", "));
+                group.lines.insert(0, Line::new(Sign::None, text));
+            }
             for group in &mut card.groups {
+                group.has_failed |= self.has_failed(&state, &group.title.full);
                 if let Some(flow) = &mut group.flow {
                     self.paint_flow(flow);
                 }
@@ -127,7 +210,6 @@ impl Trail {
 #[cfg(test)]
 mod tests {
     use swirl_model::ids::ScopeId;
-    use swirl_model::scope::Purpose;
     use swirl_model::time::Timestamp;
     use swirl_model::workflow::StateId;
 
@@ -164,6 +246,123 @@ mod tests {
         let painted = render_with(&workflow, &Trail::new(&workflow, &[entered(first)], &[]));
         assert!(painted.contains("card past"), "{painted}");
         assert!(painted.contains("edge taken"), "{painted}");
-        assert!(painted.contains(">done</text>"), "not by colour alone");
+        assert!(painted.contains(">1. done</text>"), "not by colour alone");
+    }
+
+    const UNDOES: &str = r#"
+id: u
+version: "1"
+specVersion: "0.8"
+errors: [{name: bad, code: "1"}]
+functions: [{name: charge, type: custom, operation: sysout}]
+states:
+  - {name: Reserve, type: inject, data: {a: 1}, compensatedBy: Release, transition: Both}
+  - name: Both
+    type: parallel
+    branches:
+      - {name: one, actions: [{functionRef: charge}]}
+      - {name: two, actions: [{functionRef: charge}]}
+    onErrors: [{errorRef: bad, transition: {nextState: Sorry, compensate: true}}]
+    transition: Each
+  - name: Each
+    type: foreach
+    inputCollection: "${ .list }"
+    iterationParam: item
+    actions: [{functionRef: charge}]
+    end: true
+  - {name: Sorry, type: inject, data: {a: 2}, end: true}
+  - {name: Release, type: inject, usedForCompensation: true, data: {a: 3}}
+"#;
+
+    fn read() -> Workflow {
+        let options = swirl_spec::Options::default();
+        let resources = swirl_spec::resource::MapResources::default();
+        let reading = swirl_spec::read(UNDOES.as_bytes(), &resources, &options);
+        reading.workflow.expect("it is read")
+    }
+
+    fn named(workflow: &Workflow, name: &str, purpose: Purpose) -> HistoryEntry {
+        let state = workflow
+            .states
+            .iter()
+            .position(|state| &*state.name == name);
+        entry(Event::StateEntered {
+            state: StateId(state.unwrap() as u32),
+            name: name.into(),
+            purpose,
+        })
+    }
+
+    fn branch_failed(scope: &str) -> HistoryEntry {
+        HistoryEntry {
+            scope: ScopeId::new(scope),
+            ..entry(Event::BranchFailed {
+                error: swirl_model::WorkflowError::new("bad", "it is"),
+            })
+        }
+    }
+
+    fn forked(fork: u32, state: &str) -> HistoryEntry {
+        entry(Event::Forked {
+            fork,
+            branches: 2,
+            in_state: Some(state.into()),
+        })
+    }
+
+    #[test]
+    fn what_was_undone_and_what_failed_is_marked() {
+        let workflow = read();
+        let history = [
+            named(&workflow, "Reserve", Purpose::Main),
+            named(&workflow, "Both", Purpose::Main),
+            forked(3, "Both"),
+            branch_failed("r.3.0"),
+            entry(Event::StateLeft {
+                state: StateId(1),
+                name: "Both".into(),
+                failed: true,
+            }),
+            entry(Event::Compensating {
+                states: vec!["Reserve".into()],
+            }),
+            named(&workflow, "Release", Purpose::Compensation),
+            entry(Event::Compensated),
+            named(&workflow, "Sorry", Purpose::Main),
+        ];
+        let painted = render_with(&workflow, &Trail::new(&workflow, &history, &[]));
+        for (part, count) in [
+            ("card compensated", 1),
+            ("card caught", 1),
+            ("group failed", 1),
+            (">one failed</text>", 1),
+            (">1. compensated</text>", 1),
+            (">2. left by an error</text>", 1),
+            (">4. done</text>", 1),
+            ("edge compensation taken", 1),
+            ("edge error taken", 1),
+        ] {
+            assert_eq!(painted.matches(part).count(), count, "{part}: {painted}");
+        }
+    }
+
+    #[test]
+    fn iterations_that_failed_are_named_until_they_go_on() {
+        let workflow = read();
+        let mut history = vec![
+            named(&workflow, "Each", Purpose::Main),
+            forked(4, "Each"),
+            branch_failed("r.4.0"),
+            branch_failed("r.4.7"),
+        ];
+        let painted =
+            |history: &[HistoryEntry]| render_with(&workflow, &Trail::new(&workflow, history, &[]));
+        let both = painted(&history);
+        assert!(both.contains(">failed: [0], [7]</text>"), "{both}");
+        history.push(HistoryEntry {
+            scope: ScopeId::new("r.4.0"),
+            ..entry(Event::Retried)
+        });
+        assert!(painted(&history).contains(">failed: [7]</text>"));
     }
 }

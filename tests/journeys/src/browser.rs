@@ -100,6 +100,21 @@ impl Browser {
         self.check().await
     }
 
+    /// Clicks the first row of the timeline whose name is this.
+    pub async fn choose_step(&self, name: &str) -> Result<()> {
+        let path = format!(
+            "//a[contains(@class, 'step')][.//*[@class='words'][normalize-space(.)={}]]",
+            quoted(name)
+        );
+        unless_replaced(async || {
+            let row = self.visible(&path, name).await?;
+            row.scroll_into_view().await?;
+            row.click().await.with_context(|| name.to_owned())
+        })
+        .await?;
+        self.check().await
+    }
+
     /// As [`press`](Browser::press), if the server refuses with this status.
     pub async fn press_refused(&self, words: &str, status: u16) -> Result<()> {
         self.refusals.borrow_mut().push(status);

@@ -118,6 +118,69 @@ states:
     end: true
 "#;
 
+/// Pays and reserves at once. A card takes at most 100,000.
+pub const BOOKING: &str = r#"
+id: booking
+version: "1.0.0"
+specVersion: "0.8"
+metadata:
+  swirl:
+    search:
+      bookingId: {value: "${ .order }", type: string}
+functions:
+  - {name: charge, operation: "http://SHOP/openapi.json#chargeOrder"}
+  - {name: reserve, operation: "http://SHOP/openapi.json#reserveItem"}
+states:
+  - name: Note
+    type: inject
+    data: {noted: true}
+    transition: Pay and reserve
+  - name: Pay and reserve
+    type: parallel
+    branches:
+      - name: Payment
+        actions:
+          - name: charge
+            functionRef: {refName: charge, arguments: {order: "${ .order }", amount: "${ .amount }"}}
+            sleep: {before: PT1S}
+      - name: Stock
+        actions:
+          - name: reserve
+            functionRef: {refName: reserve, arguments: {order: "${ .order }", item: lamp, quantity: 1}}
+    end: true
+"#;
+
+/// Releases what it has reserved if the payment is declined.
+pub const SAGA: &str = r#"
+id: saga
+version: "1.0.0"
+specVersion: "0.8"
+functions:
+  - {name: reserve, operation: "http://SHOP/openapi.json#reserveItem"}
+  - {name: charge, operation: "http://SHOP/openapi.json#chargeOrder"}
+errors:
+  - {name: Payment declined, code: "402"}
+states:
+  - name: Reserve
+    type: operation
+    actions:
+      - name: reserve
+        functionRef: {refName: reserve, arguments: {order: "${ .order }", item: lamp, quantity: 1}}
+    compensatedBy: Release
+    transition: Charge
+  - name: Charge
+    type: operation
+    actions:
+      - name: charge
+        functionRef: {refName: charge, arguments: {order: "${ .order }", amount: "${ .amount }"}}
+    onErrors:
+      - errorRef: Payment declined
+        transition: {nextState: Declined, compensate: true}
+    end: true
+  - {name: Declined, type: inject, data: {status: declined}, end: true}
+  - {name: Release, type: inject, usedForCompensation: true, data: {released: true}}
+"#;
+
 /// Starts every hour.
 pub const HOURLY: &str = r#"
 id: hourly

@@ -113,7 +113,7 @@ async fn not_recorded(dev: &Dev) {
     assert_eq!(found["comparisons"][0].get("changes"), None, "{found:#}");
     let page = dev.get(&format!("/console/instances/{id}")).await.text;
     assert_eq!(
-        page.matches("To record it from now on").count(),
+        page.matches("was not recorded (history.data)").count(),
         1,
         "{page}"
     );

@@ -105,7 +105,7 @@ async fn instances(dev: &Dev, browser: &Browser<'_>) {
     has(
         &page,
         &[
-            "It waits for an event in the state “Wait”.",
+            "It waits for the event “Go” in the state “Wait”.",
             "Event <b>Go</b>",
             "<code>test.go</code>",
             "&lt;b&gt;console&lt;/b&gt;",
@@ -162,7 +162,7 @@ async fn failures(dev: &Dev, browser: &Browser<'_>) {
             "Try again…",
             "Skip the step…",
             "failed here",
-            "It failed in the state “Work”.",
+            "It failed in the state “Work”",
         ],
     );
     let wrong = browser
@@ -198,9 +198,9 @@ async fn edited(dev: &Dev, browser: &Browser<'_>) {
         let answer = browser.send(&format!("{path}/edit"), fields).await;
         (answer.status, answer.text)
     };
-    let (status, text) = edit(&[("data", "{")]).await;
+    let (status, text) = edit(&[("data", "{\"draft\":")]).await;
     assert_eq!(status, 400);
-    has(&text, &["not valid JSON"]);
+    has(&text, &["not valid JSON", "{&#34;draft&#34;:</textarea>"]);
     let (status, _) = edit(&[("version", "9")]).await;
     assert_eq!(status, 422, "there is no such version");
     let unchanged = format!("{data:#}");
@@ -223,6 +223,11 @@ async fn edited(dev: &Dev, browser: &Browser<'_>) {
     assert!(operated.get("data").is_none(), "nothing was changed");
     let changed = json!({"key": "console-edited", "failures": 0}).to_string();
     let fields = [("data", changed.as_str()), ("state", "Prepare")];
+    let asked = [&fields[..], &[("do", "show")]].concat();
+    let (status, text) = edit(&asked).await;
+    assert_eq!(status, 200, "{text}");
+    has(&text, &["Nothing has been done yet.", "<code>/key</code>"]);
+    having(dev, &id, "faulted").await;
     let (status, text) = edit(&fields).await;
     assert_eq!(status, 200, "{text}");
     has(&text, &["at the state that you chose"]);

@@ -46,7 +46,7 @@ async fn drawn(dev: &Dev) {
     let plain = picture("/api/v1/definitions/waiter/1.0.0/diagram").await;
     assert!(plain.starts_with("<svg ") && !plain.contains("is here"));
     let painted = picture(&format!("/api/v1/instances/{id}/diagram")).await;
-    for words in ["card past", "card here", ">is here</text>", "edge taken"] {
+    for words in ["card past", "card here", ">2. is here</text>", "edge taken"] {
         assert!(painted.contains(words), "{words}");
     }
     for (path, code) in [

@@ -44,6 +44,8 @@ pub struct Card {
     pub groups: Vec<Group>,
     /// The instance's progress in this state, whether tests have run it, or how many instances are in it.
     pub mark: Option<Mark>,
+    /// The place of this state in the order in which an instance has entered states, from 1; 0 if it hasn't.
+    pub order: u32,
 }
 
 /// An instance's progress in a state, the number of times that tests have run it, or how many instances are in it.
@@ -52,6 +54,10 @@ pub enum Mark {
     Past,
     Here,
     Failed,
+    /// It was left by an error, which was handled.
+    Caught,
+    /// It was done, and has been undone since.
+    Compensated,
     Covered(u64),
     Uncovered,
     Occupied {
@@ -68,6 +74,19 @@ pub struct Group {
     pub title: Line,
     pub lines: Vec<Line>,
     pub flow: Option<Flow>,
+    /// It is a branch that failed.
+    pub has_failed: bool,
+}
+
+impl Group {
+    pub fn new(title: Line, lines: Vec<Line>, flow: Option<Flow>) -> Group {
+        Group {
+            title,
+            lines,
+            flow,
+            has_failed: false,
+        }
+    }
 }
 
 #[derive(Debug)]

@@ -91,7 +91,7 @@ pub async fn watch(stage: Stage) -> Result<()> {
         .await?;
     browser.press("Start with this input").await?;
     browser
-        .shows(&["It waits for an event in the state “Await payment”."])
+        .shows(&["It waits for the event “paid” in the state “Await payment”."])
         .await?;
     // It would be gone if the page were loaded again.
     browser.run("window.mark = 'same page'").await?;
@@ -104,7 +104,7 @@ pub async fn watch(stage: Stage) -> Result<()> {
     cluster.api.send(&event("paid", "/bank")).await?;
     browser
         .shows(&[
-            "It waits for an event in the state “Await delivery”.",
+            "It waits for the event “delivered” in the state “Await delivery”.",
             "tracking",
         ])
         .await?;

@@ -23,7 +23,7 @@ pub async fn send(stage: Stage) -> Result<()> {
     browser.open(&format!("/instances/{id}")).await?;
     browser
         .shows(&[
-            "It waits for an event",
+            "It waits for the event “approved”",
             "org.example.approved",
             "with order = a-1",
         ])

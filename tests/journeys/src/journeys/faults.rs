@@ -41,7 +41,10 @@ pub async fn find(stage: Stage) -> Result<()> {
     browser.picture("console-search.png", 620).await?;
     browser.press(&short(&id)).await?;
     browser
-        .shows(&[&id, "It failed in the state “Charge”."])
+        .shows(&[
+            &id,
+            "It failed in the state “Charge”, in the action “charge”.",
+        ])
         .await?;
 
     // A mistake in a query is explained where it was made.
@@ -65,7 +68,7 @@ pub async fn inspect(stage: Stage) -> Result<()> {
         .shows(&[
             &id,
             "✕ faulted",
-            "It failed in the state “Charge”.",
+            "It failed in the state “Charge”, in the action “charge”.",
             "402",
             "amount",
             "250000",
@@ -99,10 +102,23 @@ pub async fn edit(stage: Stage) -> Result<()> {
     let edited = data.replace("250000", "25000");
     browser.fill(label, &edited.replace('}', "")).await?;
     browser.press_refused("Continue", 400).await?;
-    browser.shows(&["the data is not valid JSON"]).await?;
-    browser.open(&format!("/instances/{id}")).await?;
-    browser.press("Edit and continue…").await?;
+    browser
+        .shows(&[
+            "The request was not understood",
+            "the data is not valid JSON",
+        ])
+        .await?;
+    // The form is still there with what was written.
+    let draft = browser.filled(label).await?;
+    ensure!(draft.contains("25000") && !draft.contains('}'), "{draft}");
     browser.fill(label, &edited).await?;
+    browser.press("Show what would change").await?;
+    browser
+        .shows(&["Nothing has been done yet.", "/amount", "250000"])
+        .await?;
+    let draft = browser.filled(label).await?;
+    ensure!(draft == edited, "the draft is lost: {draft}");
+    browser.picture("console-edit.png", 1000).await?;
     browser
         .fill(
             "Reason, for the history",

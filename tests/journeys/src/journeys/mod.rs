@@ -10,6 +10,7 @@ mod listing;
 mod operate;
 mod rewind;
 mod ways;
+mod workbench;
 
 use anyhow::Result;
 use futures::future::LocalBoxFuture;
@@ -35,7 +36,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 36] = [
+pub const ALL: [Journey; 39] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -71,6 +72,12 @@ pub const ALL: [Journey; 36] = [
     }),
     journey("edit the data of an instance, and retry", |stage| {
         Box::pin(faults::edit(stage))
+    }),
+    journey("see which branch failed, and with what", |stage| {
+        Box::pin(workbench::branch(stage))
+    }),
+    journey("see what was compensated", |stage| {
+        Box::pin(workbench::compensated(stage))
     }),
     journey("wind an instance back, step by step", |stage| {
         Box::pin(rewind::steps(stage))
@@ -131,6 +138,11 @@ pub const ALL: [Journey; 36] = [
     Journey {
         name: "wind an instance back without scripts",
         run: |stage| Box::pin(rewind::steps(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "see which branch failed without scripts",
+        run: |stage| Box::pin(workbench::branch(stage)),
         scripts: false,
     },
     Journey {

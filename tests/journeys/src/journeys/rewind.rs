@@ -72,7 +72,11 @@ pub async fn steps(stage: Stage) -> Result<()> {
     browser.shows(&["✓ completed"]).await?;
     browser.press(&total.to_string()).await?;
     browser
-        .shows(&["✕ faulted", "It failed in the state “Charge”.", "Next step"])
+        .shows(&[
+            "✕ faulted",
+            "It failed in the state “Charge”, in the action “charge”.",
+            "Next step",
+        ])
         .await?;
     marks("svg.chart .card.failed", "svg.chart .card.past").await
 }

@@ -99,7 +99,11 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
     focus_comes(browser, "Reason, for the history").await?;
     browser.keys(Key::Enter).await?;
     browser
-        .shows(&["It continues.", "▶ running", "It waits for an event"])
+        .shows(&[
+            "It continues.",
+            "▶ running",
+            "It waits for the event “approved”",
+        ])
         .await
 }
 

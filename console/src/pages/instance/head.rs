@@ -1,0 +1,201 @@
+//! The facts above everything else: by what people know an instance, and what it does now.
+
+use serde_json::Value;
+use swirl_api::instance::Place as Scope;
+use swirl_api::{Instance, Instant, Status};
+use swirl_presentation::timeline::told as error_text;
+
+use super::story::Story;
+use super::{PLACES_MAX, ROOT};
+use crate::asking::segment;
+use crate::words::{Awaited, awaited, doing, timer};
+
+/// How many search attributes are shown, and how much of each.
+const ATTRIBUTES_MAX: usize = 8;
+const VALUE_CHARS_MAX: usize = 80;
+
+/// A value by which people know an instance.
+pub struct Attribute {
+    pub name: String,
+    pub value: String,
+}
+
+pub struct Place {
+    pub sentence: String,
+    /// The last entry of its history: it has been there since.
+    pub since: Option<Instant>,
+    pub awaited: Vec<Awaited>,
+    pub timers: Vec<Timer>,
+    pub error: String,
+}
+
+pub struct Timer {
+    pub at: Instant,
+    pub effect: &'static str,
+}
+
+pub struct Relative {
+    pub relation: &'static str,
+    pub id: String,
+    pub path: String,
+}
+
+/// The key that somebody gave it; otherwise the first attribute that looks like one. Empty without any.
+pub fn business_key(found: &Instance) -> String {
+    let given = found.key.as_ref().filter(|key| !key.starts_with("drawn-"));
+    let given = given.or(found.instance_key.as_ref());
+    if let Some(given) = given {
+        return cut(given);
+    }
+    let is_key = |name: &str| {
+        let name = name.to_lowercase();
+        ["id", "key", "number", "no"]
+            .iter()
+            .any(|end| name.ends_with(end))
+    };
+    let texts = || {
+        found
+            .attributes
+            .iter()
+            .filter(|(_, value)| value.is_string())
+    };
+    let named = texts().find(|(name, _)| is_key(name));
+    let best = named.or_else(|| texts().next());
+    best.map(|(_, value)| text(value)).unwrap_or_default()
+}
+
+pub fn attributes(found: &Instance) -> Vec<Attribute> {
+    let all = found.attributes.iter().take(ATTRIBUTES_MAX);
+    all.map(|(name, value)| Attribute {
+        name: name.clone(),
+        value: text(value),
+    })
+    .collect()
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => cut(text),
+        other => cut(&other.to_string()),
+    }
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(VALUE_CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}
+
+pub fn relatives(found: &Instance) -> Vec<Relative> {
+    let all = [
+        ("Called by", &found.parent),
+        ("Continues", &found.continued_from),
+    ];
+    let all = all.into_iter().filter_map(|(relation, id)| {
+        let id = id.clone()?;
+        Some(Relative {
+            relation,
+            path: segment(&id),
+            id,
+        })
+    });
+    all.collect()
+}
+
+/// What it does, and how many more branches there are. Of one that failed only what failed is shown; a state that failed
+/// because of a branch adds nothing to that.
+pub fn places(found: &Instance, story: &Story) -> (Vec<Place>, usize) {
+    let has_failed = found.status == Status::Faulted;
+    let failed: Vec<&Scope> = found
+        .scopes
+        .iter()
+        .filter(|place| place.error.is_some())
+        .collect();
+    let of_branches = failed.iter().filter(|place| place.scope != ROOT);
+    let of_branches: Vec<&Scope> = of_branches.copied().collect();
+    let shown: Vec<&Scope> = match (has_failed, of_branches.is_empty(), failed.is_empty()) {
+        (true, false, _) => of_branches,
+        (true, true, false) => failed,
+        _ => found.scopes.iter().collect(),
+    };
+    let more = shown.len().saturating_sub(PLACES_MAX);
+    let shown = shown.into_iter().take(PLACES_MAX);
+    (shown.map(|scope| place(scope, story)).collect(), more)
+}
+
+fn place(scope: &Scope, story: &Story) -> Place {
+    let mut entries = story.entries.iter().rev();
+    let last = entries.find(|entry| entry.scope == scope.scope);
+    Place {
+        sentence: doing(scope),
+        since: last.map(|entry| entry.at),
+        error: scope.error.as_ref().map(error_text).unwrap_or_default(),
+        awaited: scope.waits_for.iter().cloned().map(awaited).collect(),
+        timers: scope
+            .timers
+            .iter()
+            .map(|one| Timer {
+                at: one.due,
+                effect: timer(&one.kind),
+            })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn instance(more: Value) -> Instance {
+        let mut found = json!({"id": "i", "workflow": "w", "version": "1", "status": "faulted", "input": {},
+            "startedAt": "2026-01-01T00:00:00Z"});
+        found
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        serde_json::from_value(found).unwrap()
+    }
+
+    #[test]
+    fn an_instance_has_a_name_for_people() {
+        let key = |more: Value| business_key(&instance(more));
+        let attributes = json!({"amount": 7, "city": "Ulm", "orderId": "A-7"});
+        assert_eq!(key(json!({"attributes": attributes, "key": "k"})), "k");
+        assert_eq!(
+            key(json!({"attributes": attributes, "key": "drawn-1"})),
+            "A-7"
+        );
+        assert_eq!(
+            key(json!({"attributes": {"amount": 7, "city": "Ulm"}})),
+            "Ulm"
+        );
+        assert_eq!(key(json!({"attributes": {"amount": 7}})), "");
+        let long = cut(&"é".repeat(100));
+        assert_eq!(long.chars().count(), VALUE_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn of_a_failure_only_the_branch_is_shown() {
+        let error = json!({"name": "E", "message": "m"});
+        let found = instance(json!({"scopes": [
+            {"scope": "r", "doing": "failed", "state": "Pay and check", "error": error},
+            {"scope": "r.1.0", "doing": "failed", "name": "Pay and check / Payment", "action": "pay", "error": error},
+            {"scope": "r.1.1", "doing": "waiting for events", "name": "Pay and check / Check"},
+        ]}));
+        let story = Story {
+            entries: Vec::new(),
+            before: 0,
+            total: 0,
+        };
+        let (places, more) = places(&found, &story);
+        let sentences: Vec<&str> = places.iter().map(|one| one.sentence.as_str()).collect();
+        assert_eq!(
+            sentences,
+            ["It failed in the branch “Payment” of “Pay and check”, in the action “pay”."]
+        );
+        assert_eq!(more, 0);
+    }
+}
