@@ -16,6 +16,7 @@ mod instance;
 mod memory;
 mod over;
 mod processes;
+mod publisher;
 mod random;
 mod run;
 mod service;

@@ -22,6 +22,7 @@ use crate::instance::Planned;
 use crate::memory::{self, Memory};
 use crate::over::Over;
 use crate::processes::Role;
+use crate::publisher::{ANSWERED_MAX, answer};
 use crate::random::Random;
 use crate::service::{Service, document};
 use crate::tasks::TICK;
@@ -36,9 +37,6 @@ const QUIET_SHARE: u32 = 5;
 
 /// The interval at which the backlog is checked.
 const BACKLOG_PAUSE: Duration = Duration::from_millis(50);
-
-/// The time for which a request may fail beyond an outage, even on a busy machine.
-const ANSWERED_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -262,7 +260,7 @@ async fn drive(
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, progress).await?;
     }
-    all_called(options, &service, &watch.ended(), progress).await;
+    all_called(options, &nats, &service, &watch.ended(), progress).await?;
     // Late or repeated effects would appear now.
     tokio::time::sleep(Duration::from_secs(2)).await;
     if let Some(process) = lock(&cluster).ended() {
@@ -410,31 +408,6 @@ async fn one(client: &Client<'_>, planned: Planned, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Publishes the event that an instance waits for, until JetStream has stored it.
-async fn answer(nats: &async_nats::Client, planned: &Planned) -> Result<()> {
-    let Some(event) = planned.event() else {
-        return Ok(());
-    };
-    let context = jetstream::new(nats.clone());
-    let begun = Instant::now();
-    loop {
-        let sent = context
-            .publish("swirl.events.chaos", event.to_string().into())
-            .await;
-        let reason = match sent {
-            Ok(sent) => match sent.await {
-                Ok(_) => return Ok(()),
-                Err(error) => error.to_string(),
-            },
-            Err(error) => error.to_string(),
-        };
-        if begun.elapsed() > ANSWERED_MAX {
-            bail!("an event cannot be published: {reason}");
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
 /// Republishes events whose instances have waited for a while: NATS or Redis may have lost them.
 async fn publish_again(
     options: &Options,
@@ -538,28 +511,36 @@ async fn all_produced(
     }
 }
 
-/// Waits for all calls of instances that events have started, which nobody watches. Calls that are missing for long are
-/// lost, and the comparison lists them.
+/// Waits for all calls of instances that events have started, which nobody watches. An event that was lost with power is
+/// published again. Calls that are missing for long are lost, and the comparison lists them.
 async fn all_called(
     options: &Options,
+    nats: &async_nats::Client,
     service: &Service,
     ended: &[Planned],
     progress: &(dyn Fn(&str) + Sync),
-) {
+) -> Result<()> {
+    let may_be_lost = options.faults.iter().any(|fault| fault.loses_messages());
     let begun = Instant::now();
+    let mut published = Instant::now();
     loop {
-        let missing = service.look(|seen| {
-            let wanted = ended.iter().flat_map(|planned| {
-                let calls = planned.calls().into_keys();
-                calls.map(move |(step, item)| (planned.id(), step, item))
-            });
-            let missing = wanted.filter(|place| !seen.keys.contains_key(place));
-            missing.count()
+        let missing: Vec<&Planned> = service.look(|seen| {
+            let is_missing = |planned: &&Planned| {
+                let mut calls = planned.calls().into_keys();
+                calls.any(|(step, item)| !seen.keys.contains_key(&(planned.id(), step, item)))
+            };
+            ended.iter().filter(is_missing).collect()
         });
-        if missing == 0 || begun.elapsed() > options.liveness {
-            return;
+        if missing.is_empty() || begun.elapsed() > options.liveness {
+            return Ok(());
         }
-        progress(&format!("{missing} calls are still to be made"));
+        progress(&format!("calls of {} are still to be made", missing.len()));
+        if may_be_lost && published.elapsed() > AGAIN {
+            for planned in missing {
+                answer(nats, planned).await?;
+            }
+            published = Instant::now();
+        }
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
