@@ -133,7 +133,7 @@ async fn resending_a_task_resumes_its_instance() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("nap.sw.yaml");
     let nap = "{id: nap, version: '1.0.0', specVersion: '0.8', name: nap, start: rest, states: [\
-               {name: rest, type: sleep, duration: PT0.5S, end: true}]}";
+               {name: rest, type: sleep, duration: PT3S, end: true}]}";
     std::fs::write(&file, nap).unwrap();
     assert_eq!(
         swirl(&server, &["deploy", file.to_str().unwrap()]).1,
