@@ -93,6 +93,8 @@ async fn dead_letters_are_listed_shown_resent_and_dropped() {
             .iter()
             .all(|letter| letter["sequence"] != event["sequence"])
     );
+    correct(&server, &again).await;
+    let again = letters(&server, 2);
     for letter in again {
         let number = letter["sequence"].to_string();
         let (dropped, code) = swirl(&server, &["dead-letters", "drop", &number]);
@@ -108,13 +110,18 @@ async fn dead_letters_are_listed_shown_resent_and_dropped() {
         .iter()
         .map(|entry| entry["action"].as_str().unwrap())
         .collect();
-    let [dropped @ .., sent] = &actions[..] else {
+    let [dropped @ .., corrected, sent] = &actions[..] else {
         panic!("{log:#}")
     };
     assert_eq!(
-        (*sent, dropped),
-        ("dead-letter-retry", &["dead-letter-drop"; 3][..])
+        (*sent, *corrected, dropped),
+        (
+            "dead-letter-retry",
+            "dead-letter-retry",
+            &["dead-letter-drop"; 2][..]
+        )
     );
+    assert_eq!(entries[2]["details"]["corrected"], "yes", "{log:#}");
     assert_eq!(entries[3]["subject"]["id"], number);
     let (rows, _) = shown(&server, &["audit", "--subject", &number]);
     assert!(
@@ -123,6 +130,51 @@ async fn dead_letters_are_listed_shown_resent_and_dropped() {
         )),
         "{rows}"
     );
+}
+
+/// Corrects the event without an id. What can't be corrected, and corrections that would be dead letters again, are refused.
+async fn correct(server: &str, letters: &[Value]) {
+    // An error means that it has been done already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let retry = async |letter: &Value, payload: &str| {
+        let url = format!("{server}/api/v1/dead-letters/{}/retry", letter["sequence"]);
+        let body = json!({"payload": payload}).to_string();
+        let answer = client.post(url).body(body).send().await.unwrap();
+        let status = answer.status().as_u16();
+        (status, answer.text().await.unwrap())
+    };
+    let of = |kind: &str| {
+        let mut letters = letters.iter();
+        letters.find(|letter| letter["event"]["type"] == kind || letter["kind"] == kind)
+    };
+    let (status, text) = retry(of("task").unwrap(), "{}").await;
+    assert_eq!(status, 409, "{text}");
+    assert!(text.contains("letter-of-task"), "{text}");
+    let event = of("paid").unwrap();
+    for (payload, words) in [
+        ("nonsense", "not JSON"),
+        (
+            "{\"specversion\": \"1.0\", \"id\": \"1\", \"source\": \"/shop\"}",
+            "has no 'type'",
+        ),
+    ] {
+        let (status, text) = retry(event, payload).await;
+        assert_eq!(status, 400, "{text}");
+        assert!(
+            text.contains("invalid-event") && text.contains(words),
+            "{text}"
+        );
+    }
+    let corrected = json!({"specversion": "1.0", "id": "1", "source": "/shop", "type": "paid"});
+    let (status, text) = retry(event, &corrected.to_string()).await;
+    assert_eq!(status, 202, "{text}");
+    let recent = until("the corrected event", || {
+        let (recent, _) = swirl(server, &["events", "recent"]);
+        let events = recent["events"].as_array().cloned().unwrap_or_default();
+        (!events.is_empty()).then_some(events)
+    });
+    assert_eq!(recent[0]["type"], "paid", "{recent:?}");
 }
 
 /// The instance was suspended because of it.

@@ -5,6 +5,7 @@ const near = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
 const clock = new Intl.DateTimeFormat(undefined, {
   hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, hourCycle: 'h23',
 });
+const dated = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
 function readable(root) {
@@ -18,7 +19,9 @@ function readable(root) {
     }
     const seconds = (at - Date.now()) / 1000;
     const [unit, size] = units.find(([, size]) => Math.abs(seconds) >= size) ?? units[3];
-    time.textContent = near.format(Math.round(seconds / size), unit);
+    const since = near.format(Math.round(seconds / size), unit);
+    // Some instants are looked for on a clock.
+    time.textContent = time.dataset.form === 'clock' ? `${dated.format(at)} (${since})` : since;
     time.title = exact.format(at);
   }
 }
@@ -67,6 +70,7 @@ async function look(main, seen) {
   if (link) [...main.querySelectorAll('a')].find((one) => one.getAttribute('href') === link)?.focus({ preventScroll: true });
   if (!fresh.dataset.live) delete main.dataset.live;
   readable(main);
+  ticks(main);
   return true;
 }
 
@@ -104,8 +108,25 @@ function pictures(root) {
   }
 }
 
+// A box in the heading of a list ticks all boxes below it.
+function ticks(root) {
+  for (const all of root.querySelectorAll('input[data-ticks]')) {
+    const boxes = [...all.closest('table').querySelectorAll(`input[name="${all.dataset.ticks}"]`)];
+    const show = () => {
+      const count = boxes.filter((one) => one.checked).length;
+      all.checked = count > 0 && count === boxes.length;
+      all.indeterminate = count > 0 && count < boxes.length;
+    };
+    all.hidden = boxes.length === 0;
+    all.addEventListener('change', () => boxes.forEach((one) => { one.checked = all.checked; }));
+    boxes.forEach((one) => one.addEventListener('change', show));
+    show();
+  }
+}
+
 readable(document);
 pictures(document);
+ticks(document);
 const main = document.querySelector('main[data-live]');
 if (main) {
   const every = Number(main.dataset.live) * 1000;

@@ -184,6 +184,38 @@ field.form.addEventListener('submit', (event) => {
   told.textContent = 'There is nothing to deploy yet: write or paste a definition.';
   view.focus();
 });
+// Files from this machine fill the fields of files: empty ones first, then new ones.
+const pick = document.getElementById('pick');
+const files = pick.closest('.files');
+pick.hidden = pick.labels[0].hidden = false;
+
+function place() {
+  const all = [...files.querySelectorAll('.file')];
+  const free = all.find((one) => [...one.querySelectorAll('input, textarea')].every(({ value }) => value.trim() === ''));
+  if (free) return free;
+  const next = all.at(-1).cloneNode(true);
+  const number = all.length + 1;
+  for (const one of next.querySelectorAll('input, textarea')) {
+    const { labels: [label] } = all.at(-1).querySelector(`[name="${one.name}"]`);
+    const copy = next.querySelector(`label[for="${one.id}"]`);
+    copy.textContent = label.textContent.replace(/\d+$/, number);
+    one.id = copy.htmlFor = one.id.replace(/\d+$/, number);
+    one.value = '';
+  }
+  all.at(-1).after(next);
+  return next;
+}
+
+pick.addEventListener('change', async () => {
+  for (const file of pick.files) {
+    const fields = place();
+    fields.querySelector('input').value = file.name;
+    fields.querySelector('textarea').value = await file.text();
+  }
+  pick.value = '';
+  later();
+});
+files.addEventListener('input', ({ target }) => { if (target !== pick) later(); });
 linked();
 mark();
 // A draft that the browser has kept.

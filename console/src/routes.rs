@@ -33,7 +33,7 @@ pub fn router(console: Console) -> Router {
         .route("/sign-out", post(pages::sign_in::sign_out).layer(SIGN_IN))
         .route(
             "/batches",
-            get(pages::batches::index).post(pages::batches::create),
+            get(pages::batches::index).post(pages::batch_trial::create),
         )
         .route("/batches/{id}", get(pages::batches::show))
         .route("/batches/{id}/{action}", post(pages::batches::act))
@@ -47,15 +47,16 @@ pub fn router(console: Console) -> Router {
         .route(
             "/definitions",
             get(pages::definitions::index)
-                .post(pages::definitions::deploy)
+                .post(pages::deploy::deploy)
                 .layer(LARGE),
         )
-        .route("/deploy", get(pages::definitions::editor))
-        .route(
-            "/deploy/findings",
-            post(pages::definitions::check).layer(LARGE),
-        )
+        .route("/deploy", get(pages::deploy::editor))
+        .route("/deploy/findings", post(pages::deploy::check).layer(LARGE))
         .route(definition, get(pages::definitions::show))
+        .route(
+            "/definitions/{id}/{version}/activate",
+            post(pages::definitions::activate),
+        )
         .route(
             "/definitions/{id}/{version}/delete",
             post(pages::definitions::delete),
@@ -73,7 +74,10 @@ pub fn router(console: Console) -> Router {
                 .layer(LARGE),
         )
         .route("/dead-letters/{number}", get(pages::letters::show))
-        .route("/dead-letters/{number}/{action}", post(pages::letters::act))
+        .route(
+            "/dead-letters/{number}/{action}",
+            post(pages::letters::act).layer(LARGE),
+        )
         .route("/schedules", get(pages::schedules::show))
         .route(
             "/schedules/{workflow}/{action}",

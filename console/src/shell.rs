@@ -84,6 +84,7 @@ fn done(word: &str) -> &'static str {
         "started" => "The instance is started.",
         "deployed" => "The definition is deployed.",
         "unchanged" => "This definition was deployed before: nothing has changed.",
+        "activated" => "This version is current now: new instances start with it.",
         "deleted" => "The version is deleted: no new instances of it start.",
         "batch" => "The batch is created, and begins now.",
         "batch-pause" => "The batch is paused.",

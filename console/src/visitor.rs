@@ -78,7 +78,7 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
     if let Some(given) = given
         && let Ok(value) = HeaderValue::try_from(cookie(&given, secure))
     {
-        headers.insert(header::SET_COOKIE, value);
+        headers.append(header::SET_COOKIE, value);
     }
     for (name, value) in [
         (header::REFERRER_POLICY, "same-origin"),

@@ -71,7 +71,8 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let (cluster, telemetry) = swirl_cluster::telemetry(cluster, config, "worker", process)?;
         swirl_cluster::watch_circuits(telemetry.metrics(), loader.caller.breakers());
         let settings = &config.worker;
-        let presence = swirl_cluster::Presence::begin(&redis, "worker");
+        let address = listener.local_addr().ok();
+        let presence = swirl_cluster::Presence::begin(&redis, "worker", address);
         let worked = work(
             cluster, listener, caller, secrets, settings, ack_wait, telemetry, stop,
         )

@@ -20,6 +20,7 @@ pub struct DevInsight {
     queue: Arc<MemoryQueue>,
     clock: Arc<dyn Clock>,
     process: ProcessInfo,
+    load: swirl_cluster::Load,
     /// The folder that instances are kept in; `None`: in memory.
     folder: Option<PathBuf>,
     address: SocketAddr,
@@ -37,7 +38,11 @@ impl DevInsight {
                 host: swirl_cluster::host(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 since: clock.now(),
+                address: Some(address.to_string()),
+                pid: Some(std::process::id()),
+                ..ProcessInfo::default()
             },
+            load: swirl_cluster::Load::new(),
             clock,
             folder,
             address,
@@ -48,8 +53,10 @@ impl DevInsight {
 #[async_trait]
 impl Insight for DevInsight {
     async fn processes(&self) -> Result<Vec<SeenProcess>> {
+        let mut process = self.process.clone();
+        self.load.note(&mut process);
         Ok(vec![SeenProcess {
-            process: self.process.clone(),
+            process,
             seen: self.clock.now(),
         }])
     }

@@ -2,29 +2,31 @@
 
 use askama::Template;
 use axum::extract::{Path, Query};
-use axum::http::StatusCode;
 use serde::Deserialize;
+use swirl_api::PageQuery;
 use swirl_api::actions::Json;
 use swirl_api::batches::{
-    BatchId, BatchOrder, BatchResult, CREATE, Created, GET, GetQuery, LIST, Operation, Outcome,
-    PAUSE, RESULTS, RESUME, ResultsQuery, STOP,
+    BatchId, BatchResult, BatchStatus, GET, GetQuery, LIST, Operation, Outcome, PAUSE, RESULTS,
+    RESUME, ResultsQuery, STOP,
 };
-use swirl_api::changes::Change;
-use swirl_api::{Instant, PageQuery};
 use swirl_presentation::timeline::told;
 use url::form_urlencoded::Serializer;
 
 use super::Done;
-use super::instance::parsed;
-use super::instances::quoted;
 use crate::answer::{Answer, Failure, go_to, page};
 use crate::asking::segment;
+use crate::naming::Name;
 use crate::shell::Shell;
-use crate::visitor::{Form, Visitor, draw};
-use crate::words::{Pill, batch_status, pill_of, short};
+use crate::visitor::{Form, Visitor};
+use crate::words::{Pill, batch_status, pill_of};
 
 /// How many results are on a page.
 const PAGE: u32 = 100;
+/// The list of batches says of so many of the newest what became of their instances, if these are few.
+const LOOKED_INTO: usize = 5;
+const SMALL: u32 = 100;
+
+const OUTCOMES: [&str; 4] = ["done", "refused", "failed", "waiting"];
 
 #[derive(Template)]
 #[template(path = "batches.html")]
@@ -39,31 +41,14 @@ struct Index {
 struct Page {
     shell: Shell,
     batch: Batch,
-    /// The instances by what has become of them, if any were acted on.
-    now: Vec<(&'static str, u64)>,
     /// Some are still at work.
     pending: u32,
     /// All were counted.
     now_complete: bool,
-    outcome: String,
+    /// The outcomes that can be chosen, in words, and whether one is chosen.
+    outcomes: [(&'static str, &'static str, bool); 4],
     rows: Vec<Row>,
     next: String,
-}
-
-#[derive(Template)]
-#[template(path = "batch_trial.html")]
-struct Trial {
-    shell: Shell,
-    asked: Asked,
-    deed: &'static str,
-    matched: u32,
-    fit: u32,
-    /// Those that were not checked, and why others don't fit another version.
-    unchecked: u32,
-    misfits: Vec<Misfit>,
-    sample: Vec<Sample>,
-    /// A form that is sent twice creates one batch.
-    key: String,
 }
 
 struct Batch {
@@ -71,52 +56,26 @@ struct Batch {
     deed: &'static str,
     option: String,
     pill: Pill,
+    /// What became of the instances, if that is known.
+    now: Vec<(&'static str, u64)>,
+    /// It can be paused or continued.
+    is_active: bool,
 }
 
 struct Row {
-    short: String,
+    name: String,
     path: String,
     id: String,
-    outcome: Outcome,
+    outcome: &'static str,
+    is_bad: bool,
     /// None: the instance is gone.
     pill: Option<Pill>,
+    /// Why it was refused, or with which error it is faulted.
     reason: String,
-}
-
-struct Sample {
-    id: String,
-    short: String,
-    path: String,
-    workflow: String,
-    version: String,
-    pill: Pill,
-    started: Instant,
-    error: String,
-    /// What would change in its data.
-    changes: Vec<String>,
-}
-
-struct Misfit {
-    count: u32,
-    reason: String,
-    /// Of one of them.
-    path: String,
-}
-
-/// The fields of a form. The page of the dry run repeats them.
-struct Asked {
-    operation: String,
-    query: String,
-    result: String,
-    state: String,
-    patch: String,
-    version: String,
-    reason: String,
-    rate: String,
 }
 
 /// The word for what a batch does.
-fn deed(operation: &Operation) -> &'static str {
+pub fn deed(operation: &Operation) -> &'static str {
     match operation {
         Operation::Cancel => "Cancel",
         Operation::Retry => "Try again",
@@ -144,6 +103,12 @@ fn batch(found: swirl_api::batches::Batch) -> Batch {
         deed: deed(&found.operation),
         option,
         pill: batch_status(&found),
+        now: found
+            .afterwards
+            .as_ref()
+            .map(|now| now.in_each_state("removed"))
+            .unwrap_or_default(),
+        is_active: matches!(found.status, BatchStatus::Running | BatchStatus::Paused),
         found,
     }
 }
@@ -167,9 +132,21 @@ pub async fn index(visitor: Visitor, Query(asked): Query<Listed>) -> Answer {
             query.append_pair("after", &next).finish()
         )
     });
+    let mut batches = found.batches;
+    let is_moving = batches.iter().any(|batch| batch.ended_at.is_none());
+    let small = batches.iter_mut();
+    let small = small.filter(|batch| batch.ended_at.is_some() && batch.matched <= SMALL);
+    for batch in small.take(LOOKED_INTO) {
+        let at = BatchId {
+            id: batch.id.clone(),
+        };
+        let query = GetQuery { afterwards: true };
+        *batch = visitor.asking.ask(GET.at(&at).query(query)).await?;
+    }
     page(&Index {
-        shell: shell.with_news(),
-        rows: found.batches.into_iter().map(batch).collect(),
+        // What became of the instances is read once, and not every few seconds.
+        shell: if is_moving { shell.with_news() } else { shell },
+        rows: batches.into_iter().map(batch).collect(),
         next: next.unwrap_or_default(),
     })
 }
@@ -219,139 +196,45 @@ pub async fn show(
             false => shell,
         },
         pending: afterwards.pending,
-        now: afterwards.in_each_state("removed"),
+        outcomes: OUTCOMES.map(|word| (word, outcome(&Outcome::from(word)), word == look.outcome)),
         now_complete: afterwards.complete,
         batch: batch(found),
-        outcome: look.outcome,
         rows: results.results.into_iter().map(row).collect(),
         next: next.unwrap_or_default(),
     })
 }
 
 fn row(row: BatchResult) -> Row {
-    let detail = row.detail.unwrap_or_default();
+    let reason = match (row.code, row.detail, row.error) {
+        (Some(code), detail, _) => format!("{} ({code})", detail.unwrap_or_default()),
+        (None, Some(detail), _) => detail,
+        (None, None, error) => error.as_ref().map(told).unwrap_or_default(),
+    };
     Row {
-        short: short(&row.instance),
+        name: Name::of(
+            &row.instance,
+            row.instance_key.as_deref(),
+            None,
+            &row.attributes,
+        )
+        .text,
         path: segment(&row.instance),
         id: row.instance,
-        outcome: row.outcome,
+        outcome: outcome(&row.outcome),
+        is_bad: matches!(row.outcome, Outcome::Refused | Outcome::Failed),
         pill: row.status.map(|status| pill_of(&status, false, false)),
-        reason: match row.code {
-            None => detail,
-            Some(code) => format!("{detail} ({code})"),
-        },
+        reason,
     }
 }
 
-/// A dry run first; its page has the button that creates the batch.
-pub async fn create(visitor: Visitor, form: Form) -> Answer {
-    let field = |name: &str| form.get(name).trim().to_owned();
-    let asked = Asked {
-        operation: field("operation"),
-        query: match form.given("ticked") {
-            Some(_) => ticked(&form.all("instance"))?,
-            None => field("query"),
-        },
-        result: field("result"),
-        state: field("state"),
-        patch: field("patch"),
-        version: field("version"),
-        reason: field("reason"),
-        rate: field("rate"),
-    };
-    let creates = form.get("do") == "create";
-    let order = asked.order(!creates)?;
-    let mut call = CREATE.ask().body(&order);
-    if let Some(key) = form.given("key") {
-        call = call.key(key);
-    }
-    let trial = match visitor.asking.ask(call).await? {
-        Created::Trial(trial) => trial,
-        Created::Batch(batch) => {
-            let id = segment(&batch.id);
-            return go_to(&format!("/console/batches/{id}?done=batch"));
-        }
-    };
-    page(&Trial {
-        shell: Shell::new(&visitor, "batches", "Act on all that match").await?,
-        deed: deed(&order.operation),
-        asked,
-        matched: trial.matched,
-        fit: trial.fit,
-        unchecked: trial.matched.saturating_sub(trial.checked),
-        misfits: trial.misfits.into_iter().map(misfit).collect(),
-        sample: trial.sample.into_iter().map(sample).collect(),
-        key: draw()?,
-    })
-}
-
-/// A query for the instances that were ticked in a list.
-fn ticked(ids: &[&str]) -> Result<String, Failure> {
-    if ids.is_empty() {
-        let detail = "no instance is ticked: go back, and tick those that you want to act on";
-        return Err(Failure::new(StatusCode::BAD_REQUEST, detail));
-    }
-    let ids: Vec<String> = ids.iter().map(|id| quoted(id)).collect();
-    Ok(format!("id in ({})", ids.join(", ")))
-}
-
-impl Asked {
-    fn order(&self, dry_run: bool) -> Result<BatchOrder, Failure> {
-        let given = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let operation = Operation::from(self.operation.as_str());
-        let rate = given(&self.rate).map(|rate| rate.parse::<u32>());
-        Ok(BatchOrder {
-            query: self.query.clone(),
-            result: match operation {
-                Operation::Skip => {
-                    let given = given(&self.result);
-                    let result = parsed("result", given.as_deref().unwrap_or("null"))?;
-                    Some(Json(result))
-                }
-                _ => None,
-            },
-            state: (operation == Operation::Rerun).then(|| self.state.clone()),
-            version: (operation == Operation::Migrate).then(|| self.version.clone()),
-            patch: given(&self.patch),
-            reason: given(&self.reason),
-            rate: rate
-                .transpose()
-                .map_err(|_| Failure::new(StatusCode::BAD_REQUEST, "the rate is not a number"))?,
-            operation,
-            dry_run,
-        })
-    }
-}
-
-fn misfit(one: swirl_api::batches::Misfit) -> Misfit {
-    Misfit {
-        count: one.count,
-        reason: one.reason,
-        path: segment(&one.instance.unwrap_or_default()),
-    }
-}
-
-fn sample(row: swirl_api::batches::Sample) -> Sample {
-    let changes = row.data.and_then(|data| data.changes);
-    Sample {
-        short: short(&row.id),
-        path: segment(&row.id),
-        id: row.id,
-        workflow: row.workflow,
-        version: row.version,
-        pill: pill_of(&row.status, row.suspended, false),
-        started: row.started_at,
-        error: row.error.as_ref().map(told).unwrap_or_default(),
-        changes: changes.into_iter().flatten().map(change).collect(),
-    }
-}
-
-fn change(change: Change) -> String {
-    let path = change.path;
-    match (change.before, change.after) {
-        (Some(before), Some(after)) => format!("{path}: {before} → {after}"),
-        (Some(before), None) => format!("{path}: {before} is removed"),
-        (None, after) => format!("{path}: {} is added", after.unwrap_or_default()),
+/// The outcome of a batch for an instance: whether it could be acted on.
+fn outcome(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Done => "acted on",
+        Outcome::Refused => "refused",
+        Outcome::Failed => "could not be acted on",
+        Outcome::Waiting => "not processed yet",
+        Outcome::Other(_) => "unknown",
     }
 }
 

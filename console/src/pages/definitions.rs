@@ -1,28 +1,42 @@
-//! Definitions: the deployed ones, a single one with its picture and document, and deployment with
-//! findings.
+//! Definitions: the deployed ones, and a single one with its picture, its document and its files.
+
+use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
+use futures::future::try_join_all;
+use serde::Deserialize;
+use swirl_api::counts::{COUNT, Counts};
 use swirl_api::definitions::{
-    DELETE, DEPLOY, Definition, DefinitionSummary, DeleteQuery, DeployQuery, Deployed, Deployment,
-    GET, GetQuery, LIST, Outcome, STATES, StatesQuery, Version,
+    ACTIVATE, DELETE, Definition, DefinitionSummary, DeleteQuery, GET, GetQuery, LIST, STATES,
+    StatesQuery, Version,
 };
 use swirl_api::{Finding, Instant};
+use url::form_urlencoded::byte_serialize;
 
 use super::Done;
+use super::deploy::{Found, found};
 use super::instance::bare;
 use super::occupied::Occupied;
-use crate::answer::{Answer, go_to, page, with_status};
-use crate::asking::segment;
+use crate::answer::{Answer, go_to, page};
+use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
-use crate::visitor::{Form, StyleNonce, Visitor, draw};
+use crate::visitor::{Form, Visitor};
+
+/// Of how many workflows the list has the description, which takes a look at each.
+const DESCRIBED: usize = 50;
 
 #[derive(Template)]
 #[template(path = "definitions.html")]
 struct List {
     shell: Shell,
+    /// A part of a name, a description or an event.
+    q: String,
+    /// Older versions are shown, too.
+    old: bool,
     rows: Vec<Row>,
+    is_new: bool,
 }
 
 struct Row {
@@ -30,32 +44,102 @@ struct Row {
     version: String,
     path: String,
     workflow_path: String,
+    about: String,
     deployed: Instant,
     latest: bool,
+    events: Vec<String>,
+    scheduled: bool,
+    paused: bool,
+    next: Option<Instant>,
+    /// Of all versions; only at the current one.
+    counts: Option<Counts>,
 }
 
-pub async fn index(visitor: Visitor, Query(done): Query<Done>) -> Answer {
+#[derive(Deserialize, Default)]
+pub struct Find {
+    #[serde(default)]
+    q: String,
+    #[serde(default)]
+    old: String,
+}
+
+pub async fn index(visitor: Visitor, Query(find): Query<Find>, Query(done): Query<Done>) -> Answer {
     let shell = Shell::new(&visitor, "definitions", "Definitions").await?;
     let found = visitor.asking.ask_pages(LIST.ask()).await?;
-    let mut rows: Vec<Row> = found.definitions.into_iter().map(row).collect();
+    let is_new = found.definitions.is_empty();
+    let counted = visitor.asking.ask(COUNT.ask()).await?.workflows;
+    let counts: BTreeMap<&str, Counts> = counted
+        .iter()
+        .map(|one| (one.id.as_str(), one.counts))
+        .collect();
+    let (q, old) = (find.q.trim().to_owned(), !find.old.is_empty());
+    let all = found.definitions.into_iter();
+    let all = all.filter(|one| old || one.latest);
+    let mut rows: Vec<Row> = all.map(|one| row(one, &counts)).collect();
     // By name, the newest version first.
     rows.reverse();
     rows.sort_by(|a, b| a.id.cmp(&b.id));
+    let described = rows.iter_mut().filter(|row| row.latest).take(DESCRIBED);
+    let described = described.map(async |row| {
+        row.about = about(&visitor, &row.id, &row.version).await?;
+        Ok::<(), Refusal>(())
+    });
+    try_join_all(described).await?;
+    rows.retain(|row| row.has(&q));
     page(&List {
         shell: shell.with_done(done.done.as_deref()),
+        q,
+        old,
         rows,
+        is_new,
     })
 }
 
-fn row(row: DefinitionSummary) -> Row {
+/// The title and the description of a definition; empty if it was deleted meanwhile.
+async fn about(visitor: &Visitor, id: &str, version: &str) -> Result<String, Refusal> {
+    let at = Version {
+        id: id.to_owned(),
+        version: version.to_owned(),
+    };
+    match visitor.asking.ask(GET.at(&at)).await {
+        Ok(found) => {
+            let title = found.title.filter(|title| title != id);
+            let parts: Vec<String> = title.into_iter().chain(found.description).collect();
+            Ok(parts.join(": "))
+        }
+        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => Ok(String::new()),
+        Err(refusal) => Err(refusal),
+    }
+}
+
+impl Row {
+    /// Whether it has this text somewhere.
+    fn has(&self, q: &str) -> bool {
+        let q = q.to_lowercase();
+        let texts = [&self.id, &self.about].into_iter().chain(&self.events);
+        q.is_empty()
+            || texts
+                .into_iter()
+                .any(|text| text.to_lowercase().contains(&q))
+    }
+}
+
+fn row(row: DefinitionSummary, counts: &BTreeMap<&str, Counts>) -> Row {
     let (id, version) = (row.head.id, row.head.version);
+    let counts = counts.get(id.as_str()).copied().unwrap_or_default();
     Row {
         path: format!("{}/{}", segment(&id), segment(&version)),
         workflow_path: segment(&id),
+        about: String::new(),
+        counts: row.latest.then_some(counts),
         id,
         version,
         deployed: row.head.deployed_at,
         latest: row.latest,
+        events: row.events,
+        scheduled: row.schedule.is_some(),
+        paused: row.schedule.as_ref().is_some_and(|one| one.paused),
+        next: row.schedule.and_then(|one| one.next),
     }
 }
 
@@ -71,20 +155,54 @@ struct Page {
     /// How many parts of it do something else than they seem to; empty if none.
     told: String,
     findings: Vec<Found>,
+    latest: bool,
+    scheduled: bool,
+    /// The files as parameters of an address and as texts, and whether one is shown.
+    files: Vec<(String, String, bool)>,
+    /// The file that is shown.
+    file: Option<String>,
+    /// All versions of the workflow, the newest first: the name, its page, whether it is current, and since when it is there.
+    versions: Vec<(String, String, bool, Instant)>,
+}
+
+#[derive(Deserialize, Default)]
+pub struct Look {
+    /// A file to show.
+    #[serde(default)]
+    file: Option<String>,
 }
 
 pub async fn show(
     visitor: Visitor,
     Path((id, version)): Path<(String, String)>,
+    Query(look): Query<Look>,
     Query(done): Query<Done>,
 ) -> Answer {
     let shell = Shell::new(&visitor, "definitions", format!("{id} {version}")).await?;
     let at = Version { id, version };
     let query = GetQuery {
         diagnostics: true,
-        ..GetQuery::default()
+        contents: look.file.is_some(),
     };
     let mut definition = visitor.asking.ask(GET.at(&at).query(query)).await?;
+    let contents = definition.contents.take().unwrap_or_default();
+    let file = look.file.unwrap_or_default();
+    let files = definition.resources.iter().map(|uri| {
+        let parameter: String = byte_serialize(uri.as_bytes()).collect();
+        (parameter, uri.clone(), *uri == file)
+    });
+    let files: Vec<_> = files.collect();
+    let all = visitor.asking.ask_pages(LIST.ask()).await?.definitions;
+    let mut all: Vec<DefinitionSummary> =
+        all.into_iter().filter(|one| one.head.id == at.id).collect();
+    all.reverse();
+    let this = all.iter().find(|one| one.head.version == at.version);
+    let latest = this.is_some_and(|one| one.latest);
+    let scheduled = this.is_some_and(|one| one.schedule.is_some());
+    let versions = all.into_iter().map(|one| {
+        let path = format!("{}/{}", segment(&one.head.id), segment(&one.head.version));
+        (one.head.version, path, one.latest, one.head.deployed_at)
+    });
     let findings = definition.diagnostics.take().unwrap_or_default();
     let query = StatesQuery { diagram: true };
     let mut counted = visitor.asking.ask(STATES.at(&at).query(query)).await?;
@@ -97,6 +215,11 @@ pub async fn show(
         found: definition,
         chart: bare(&counted.diagram.take().unwrap_or_default()),
         occupied: Occupied::new(counted),
+        latest,
+        scheduled,
+        file: contents.get(&file).cloned(),
+        files,
+        versions: versions.collect(),
     })
 }
 
@@ -113,171 +236,6 @@ fn attention(findings: &[Finding]) -> String {
     }
 }
 
-#[derive(Template)]
-#[template(path = "deploy.html")]
-struct Editor {
-    shell: Shell,
-    /// The nonce that the editor's style sheets must have.
-    nonce: String,
-    document: String,
-    reason: String,
-    refused: String,
-    told: String,
-    findings: Vec<Found>,
-}
-
-/// The findings alone, for the editor's script.
-#[derive(Template)]
-#[template(path = "findings.html")]
-struct Findings {
-    told: String,
-    findings: Vec<Found>,
-}
-
-struct Found {
-    finding: Finding,
-    place: String,
-    /// The text of its line; empty if there is none.
-    line: String,
-}
-
-/// The origin of a document, for messages.
-const NAME: &str = "definition written in the console";
-
-/// Where findings will be.
-const NOTHING_YET: &str = "Nothing has been checked yet.";
-
-pub async fn editor(visitor: Visitor) -> Answer {
-    let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
-    let editor = Editor {
-        shell,
-        nonce: draw()?,
-        document: String::new(),
-        reason: String::new(),
-        refused: String::new(),
-        told: NOTHING_YET.to_owned(),
-        findings: Vec::new(),
-    };
-    editor.answer(StatusCode::OK)
-}
-
-impl Editor {
-    fn answer(self, status: StatusCode) -> Answer {
-        let mut response = with_status(status, &self)?;
-        response.extensions_mut().insert(StyleNonce(self.nonce));
-        Ok(response)
-    }
-}
-
-/// A request that deploys what was written in a form, or checks it.
-fn sent(form: &Form, dry_run: bool) -> (Deployment, DeployQuery) {
-    let deployment = Deployment {
-        name: Some(NAME.to_owned()),
-        // Browsers end lines with CR LF.
-        document: form.get("document").replace("\r\n", "\n"),
-        ..Deployment::default()
-    };
-    let query = DeployQuery {
-        dry_run,
-        reason: form.reason_query().reason,
-        ..DeployQuery::default()
-    };
-    (deployment, query)
-}
-
-/// Checks a document that is being written. A refusal is an answer here, not a failure of the request.
-pub async fn check(visitor: Visitor, form: Form) -> Answer {
-    let (deployment, query) = sent(&form, true);
-    if deployment.document.trim().is_empty() {
-        return page(&Findings {
-            told: NOTHING_YET.to_owned(),
-            findings: Vec::new(),
-        });
-    }
-    let call = DEPLOY.ask().query(query).body(&deployment);
-    let (told, findings) = match visitor.asking.ask(call).await {
-        Ok(Deployed {
-            id,
-            version,
-            outcome,
-            diagnostics,
-            ..
-        }) => {
-            let told = match outcome {
-                Outcome::Unchanged => format!("✓ {id} {version} is deployed like this already."),
-                _ => format!("✓ It can be deployed as {id} {version}."),
-            };
-            (told, diagnostics.unwrap_or_default())
-        }
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return Err(refusal.into()),
-        Err(refusal) => {
-            let findings = refusal.problem.more.diagnostics;
-            let told = match findings.len() {
-                0 => format!("✕ {}", refusal.problem.detail),
-                1 => "✕ 1 finding.".to_owned(),
-                count => format!("✕ {count} findings."),
-            };
-            (told, findings)
-        }
-    };
-    page(&Findings {
-        told,
-        findings: found(findings, &deployment.document),
-    })
-}
-
-pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
-    let (deployment, query) = sent(&form, false);
-    let call = DEPLOY.ask().query(query).body(&deployment);
-    match visitor.asking.ask(call).await {
-        Ok(deployed) => {
-            let done = match deployed.outcome {
-                Outcome::Unchanged => "unchanged",
-                _ => "deployed",
-            };
-            let path = format!("{}/{}", segment(&deployed.id), segment(&deployed.version));
-            go_to(&format!("/console/definitions/{path}?done={done}"))
-        }
-        Err(refusal) => {
-            let is_about_it = matches!(
-                refusal.status,
-                StatusCode::UNPROCESSABLE_ENTITY | StatusCode::CONFLICT
-            );
-            if !is_about_it {
-                return Err(refusal.into());
-            }
-            let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
-            let problem = refusal.problem;
-            let editor = Editor {
-                shell,
-                nonce: draw()?,
-                told: String::new(),
-                findings: found(problem.more.diagnostics, &deployment.document),
-                reason: form.get("reason").to_owned(),
-                refused: problem.detail,
-                document: deployment.document,
-            };
-            editor.answer(refusal.status)
-        }
-    }
-}
-
-fn found(findings: Vec<Finding>, document: &str) -> Vec<Found> {
-    let one = |finding: Finding| {
-        let line = finding.line.and_then(|line| line.checked_sub(1));
-        let line = line.and_then(|line| document.lines().nth(line));
-        Found {
-            line: line.unwrap_or_default().trim().to_owned(),
-            place: match finding.line {
-                Some(line) => format!("line {line}"),
-                None => finding.path.clone().unwrap_or_default(),
-            },
-            finding,
-        }
-    };
-    findings.into_iter().map(one).collect()
-}
-
 pub async fn delete(
     visitor: Visitor,
     Path((id, version)): Path<(String, String)>,
@@ -290,4 +248,16 @@ pub async fn delete(
     let call = DELETE.at(&Version { id, version }).query(query);
     visitor.asking.ask(call).await?;
     go_to("/console/definitions?done=deleted")
+}
+
+pub async fn activate(
+    visitor: Visitor,
+    Path((id, version)): Path<(String, String)>,
+    form: Form,
+) -> Answer {
+    let at = Version { id, version };
+    let call = ACTIVATE.at(&at).query(form.reason_query());
+    visitor.asking.ask(call).await?;
+    let path = format!("{}/{}", segment(&at.id), segment(&at.version));
+    go_to(&format!("/console/definitions/{path}?done=activated"))
 }

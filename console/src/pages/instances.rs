@@ -1,24 +1,37 @@
-//! Instances, newest first; the search is part of the address.
+//! Instances, newest first; the search is part of the address, and the browser keeps which columns it shows.
 
 use askama::Template;
-use axum::extract::Query;
-use serde::Deserialize;
-use swirl_api::definitions;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue, Uri, header};
+use percent_encoding::percent_decode_str;
+use swirl_api::batches::Operation;
 use swirl_api::instance::{InstanceSummary, Instances, LIST, ListQuery};
 use swirl_api::views::{self, SavedView};
-use swirl_api::{Condition, Instant};
-use swirl_presentation::timeline::{shown, told};
-use url::form_urlencoded::Serializer;
+use swirl_api::{Status, definitions};
 
 use super::Done;
-use crate::answer::{Answer, page};
+use super::batch_trial::Choice as Deed;
+use super::columns::{
+    Cell, Column, Offered, Row, column, heading, now, offered, rows, sort, words,
+};
+use super::search::{SPANS, Search, address};
+use crate::answer::{Answer, go_to, page};
 use crate::asking::{Refusal, segment};
+use crate::console::Console;
+use crate::naming::Kind;
 use crate::shell::Shell;
-use crate::visitor::Visitor;
-use crate::words::{Pill, pill_of, short};
+use crate::visitor::{Visitor, is_secure};
 
 /// How many are on a page.
 const PAGE: u32 = 50;
+/// How many are sorted, unless they are in the order of the store.
+const SORTED: u32 = 200;
+
+/// The cookie with the chosen columns, and how long a browser keeps it, in seconds.
+const COLUMNS: &str = "swirl_columns";
+const COLUMNS_KEPT: u32 = 365 * 24 * 3600;
+/// In place of columns: those that are there by default.
+const DEFAULT: &str = "default";
 
 const STATUSES: [&str; 7] = [
     "running",
@@ -34,21 +47,35 @@ const STATUSES: [&str; 7] = [
 #[template(path = "instances.html")]
 struct Page {
     shell: Shell,
-    asked: Asked,
+    search: Search,
     statuses: Vec<Choice>,
     workflows: Vec<Choice>,
+    spans: Vec<Choice>,
+    /// The heading of the first column, and its order.
+    heading: String,
+    first: Column,
+    columns: Vec<Column>,
+    offered: Vec<Offered>,
     rows: Vec<Row>,
+    /// The number of rows that are sorted, if there are more instances than these.
+    sorted_of: usize,
     /// Why the query cannot be carried out; empty if it can.
     wrong: String,
     /// The number of instances examined for this page.
     scanned: usize,
-    /// The address of the next page; empty if there is none.
+    /// The addresses of the first and of the next page; empty if there is none.
+    newest: String,
     next: String,
-    /// The whole search as a query, for a batch; empty if nothing is searched for, or no query says the same.
+    /// The actions that are possible for some of the instances.
+    deeds: Vec<Deed>,
+    /// The whole search as a query, for a batch; empty if nothing is searched for.
     all: String,
-    /// The search as fields, for a view; empty if nothing is searched for.
-    saved: Vec<(String, String)>,
+    /// The search as fields, for a view and for the choice of columns.
+    saved: Vec<(&'static str, String)>,
+    given: Vec<(&'static str, String)>,
     views: Vec<View>,
+    /// No definition is deployed.
+    is_new: bool,
 }
 
 /// A saved view.
@@ -62,240 +89,270 @@ struct View {
 
 struct Choice {
     value: String,
+    word: String,
     chosen: bool,
 }
 
-struct Row {
-    id: String,
-    short: String,
-    path: String,
-    workflow: String,
-    version: String,
-    key: String,
-    /// Search attributes with their values.
-    attributes: Vec<(String, String)>,
-    pill: Pill,
-    state: String,
-    error: String,
-    started: Instant,
-    ended: Option<Instant>,
-}
-
-#[derive(Deserialize, Default)]
-pub struct Asked {
-    #[serde(default)]
-    workflow: String,
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    key: String,
-    #[serde(default)]
-    query: String,
-    #[serde(default)]
-    after: String,
-}
-
-/// The fields of a search, in the order of [`Asked::given`].
-pub const FIELDS: [&str; 4] = ["workflow", "status", "key", "query"];
-
-impl Asked {
-    /// The fields that were filled in, for the API and for addresses.
-    fn given(&self) -> Vec<(&str, &str)> {
-        let values = [&self.workflow, &self.status, &self.key, &self.query];
-        FIELDS
-            .into_iter()
-            .zip(values)
-            .map(|(name, value)| (name, value.trim()))
-            .filter(|(_, value)| !value.is_empty())
-            .collect()
-    }
-}
-
-/// The address of a search.
-pub fn address(given: &[(&str, &str)]) -> String {
-    let query = Serializer::new(String::new()).extend_pairs(given).finish();
-    format!("/console/instances?{query}")
-}
-
 impl View {
-    fn new(row: &SavedView, asked: &Asked) -> View {
-        let status = row.status.as_ref().map(Condition::as_str);
-        let (workflow, key, query) = (&row.workflow, &row.key, &row.query);
-        let values = [
-            workflow.as_deref(),
-            status,
-            key.as_deref(),
-            query.as_deref(),
-        ];
-        let given = FIELDS.into_iter().zip(values);
-        let given: Vec<_> = given
-            .filter_map(|(name, value)| Some((name, value?)))
-            .collect();
+    fn new(row: &SavedView, search: &Search) -> View {
+        let view = Search::of_view(row);
         View {
             name: row.name.clone(),
             by: row.by.clone().unwrap_or_default(),
-            chosen: given == asked.given(),
-            address: address(&given),
+            chosen: view.kept() == search.kept(),
+            address: address(&view.given()),
         }
     }
 }
 
-impl Asked {
-    /// The search as one query.
-    fn as_query(&self) -> Option<String> {
-        let mut parts = Vec::new();
-        for (name, value) in self.given() {
-            parts.push(match (name, value) {
-                // The query language has no word for waiting.
-                ("status", "waiting") => return None,
-                ("status", "suspended") => "suspended = true".to_owned(),
-                ("status", word) => format!("status = {word}"),
-                ("query", query) => format!("({query})"),
-                (name, value) => format!("{name} = {}", quoted(value)),
-            });
-        }
-        match parts.as_slice() {
-            [one] if !self.query.trim().is_empty() => {
-                let inner = one.strip_prefix('(').and_then(|one| one.strip_suffix(')'));
-                inner.map(str::to_owned)
-            }
-            _ => Some(parts.join(" and ")),
-        }
-    }
+/// The columns that this browser has kept.
+fn kept(headers: &HeaderMap) -> Vec<String> {
+    let all = headers.get_all(header::COOKIE).iter();
+    let mut pairs = all
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='));
+    let found = pairs.find(|(name, _)| *name == COLUMNS);
+    let (_, words) = found.unwrap_or_default();
+    let words = words.split('|').filter(|word| !word.is_empty());
+    words
+        .map(|word| percent_decode_str(word).decode_utf8_lossy().into_owned())
+        .collect()
 }
 
-/// A text of a query.
-pub fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+/// Lets the browser keep these columns, and shows the search with them.
+fn choose(search: &Search, is_secure: bool) -> Answer {
+    let mut response = go_to(&address(&search.given()))?;
+    let (words, age) = match search.columns.iter().any(|word| word == DEFAULT) {
+        true => (String::new(), 0),
+        false => {
+            let words: Vec<String> = search.columns.iter().map(|word| segment(word)).collect();
+            (words.join("|"), COLUMNS_KEPT)
+        }
+    };
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!(
+        "{COLUMNS}={words}; Path=/console/instances; Max-Age={age}; HttpOnly; SameSite=Lax{secure}"
+    );
+    if let Ok(cookie) = HeaderValue::try_from(cookie) {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// The instances of a search, or why there are none. A mistake in the query is named where the visitor has written it.
+async fn find(
+    visitor: &Visitor,
+    search: &Search,
+    limit: u32,
+) -> Result<(Instances, String), Refusal> {
+    let is_mistake = |refusal: &Refusal| {
+        ["invalid-search", "unknown-attribute"].contains(&&*refusal.problem.code)
+    };
+    let asked = search.asked(limit);
+    match visitor.asking.ask(LIST.ask().query(asked)).await {
+        Ok(found) => Ok((found, String::new())),
+        Err(refusal) if is_mistake(&refusal) => {
+            let written = ListQuery {
+                query: Some(search.query.clone()),
+                limit: Some(1),
+                ..ListQuery::default()
+            };
+            let again = visitor.asking.ask(LIST.ask().query(written)).await;
+            let refusal = again.err().filter(is_mistake).unwrap_or(refusal);
+            Ok((Instances::default(), refusal.problem.detail))
+        }
+        Err(refusal) => Err(refusal),
+    }
 }
 
 pub async fn show(
+    State(console): State<Console>,
     visitor: Visitor,
-    Query(asked): Query<Asked>,
+    uri: Uri,
+    headers: HeaderMap,
     Query(done): Query<Done>,
 ) -> Answer {
+    let search = Search::read(uri.query().unwrap_or_default());
+    if !search.columns.is_empty() {
+        return choose(&search, is_secure(&console, &headers));
+    }
     let shell = Shell::new(&visitor, "instances", "Instances").await?;
-    let filled = |value: &str| Some(value.trim().to_owned()).filter(|value| !value.is_empty());
-    let query = ListQuery {
-        workflow: filled(&asked.workflow),
-        status: filled(&asked.status).as_deref().map(Condition::from),
-        key: filled(&asked.key),
-        query: filled(&asked.query),
-        after: filled(&asked.after),
-        limit: Some(PAGE),
-        ..ListQuery::default()
-    };
-    let (found, wrong) = match visitor.asking.ask(LIST.ask().query(query)).await {
-        Ok(found) => (found, String::new()),
-        Err(Refusal { problem, .. })
-            if ["invalid-search", "unknown-attribute"].contains(&&*problem.code) =>
-        {
-            (Instances::default(), problem.detail)
-        }
-        Err(refusal) => return Err(refusal.into()),
-    };
+    let limit = if search.sort.is_empty() { PAGE } else { SORTED };
+    let (found, wrong) = find(&visitor, &search, limit).await?;
     let deployed = visitor.asking.ask_pages(definitions::LIST.ask()).await?;
     let definitions = deployed.definitions.into_iter();
     let mut workflows: Vec<String> = definitions.map(|one| one.head.id).collect();
-    if !asked.workflow.is_empty() {
-        workflows.push(asked.workflow.clone());
+    let is_new = workflows.is_empty();
+    if !search.workflow.is_empty() {
+        workflows.push(search.workflow.clone());
     }
     workflows.sort();
     workflows.dedup();
-    let workflows = workflows.into_iter().map(|value| Choice {
-        chosen: value == asked.workflow,
-        value,
-    });
+    let choice = |value: &str, word: &str, chosen: &str| Choice {
+        value: value.to_owned(),
+        word: word.to_owned(),
+        chosen: value == chosen,
+    };
     let views = visitor.asking.ask(views::LIST.ask()).await?;
     let views = views.views.iter();
-    let statuses = STATUSES.iter().map(|word| Choice {
-        value: (*word).to_owned(),
-        chosen: *word == asked.status,
+    let next = found.next.as_ref().map(|next| {
+        let mut given = search.given();
+        given.push(("after", next));
+        address(&given)
     });
-    let next = match &found.next {
-        None => String::new(),
-        Some(next) => {
-            let mut given = asked.given();
-            given.push(("after", next));
-            address(&given)
-        }
+    let newest = match search.after.is_empty() {
+        true => String::new(),
+        false => address(&search.given()),
     };
+    let (mut all, now) = (found.instances, now());
+    let deeds = deeds(&all, &search, next.is_some());
+    sort(&mut all, &search.sort, now);
+    let words = words(&kept(&headers), &all);
+    let offered = offered(&words, &all);
+    let sorted_of = match search.sort.is_empty() || next.is_none() {
+        true => 0,
+        false => all.len(),
+    };
+    let rows = rows(all, &words, now);
+    let address_of = |sort: &str| search.sorted(sort);
     let shell = shell.with_done(done.done.as_deref());
     page(&Page {
-        shell: if asked.after.is_empty() {
-            shell.with_news()
-        } else {
-            shell
+        shell: match search.after.is_empty() {
+            true => shell.with_news(),
+            false => shell,
         },
-        statuses: statuses.collect(),
-        workflows: workflows.collect(),
-        scanned: found.scanned,
-        rows: found.instances.into_iter().map(row).collect(),
-        wrong,
-        next,
-        all: asked.as_query().unwrap_or_default(),
-        saved: asked
-            .given()
+        statuses: STATUSES
             .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .map(|word| choice(word, word, &search.status))
             .collect(),
-        views: views.map(|row| View::new(row, &asked)).collect(),
-        asked,
+        workflows: workflows
+            .iter()
+            .map(|id| choice(id, id, &search.workflow))
+            .collect(),
+        spans: SPANS
+            .iter()
+            .map(|(value, word, _)| choice(value, word, &search.since))
+            .collect(),
+        heading: heading(&rows),
+        first: column("name", &search.sort, address_of),
+        columns: words
+            .iter()
+            .map(|word| column(word, &search.sort, address_of))
+            .collect(),
+        offered,
+        rows,
+        sorted_of,
+        wrong,
+        scanned: found.scanned,
+        newest,
+        next: next.unwrap_or_default(),
+        deeds,
+        all: match search.narrows() {
+            true => search.as_query(),
+            false => String::new(),
+        },
+        saved: search.kept(),
+        given: search
+            .given()
+            .into_iter()
+            .map(|(name, value)| (name, value.to_owned()))
+            .collect(),
+        views: views.map(|row| View::new(row, &search)).collect(),
+        is_new,
+        search,
     })
 }
 
-fn row(row: InstanceSummary) -> Row {
-    let key = row.instance_key.or(row.key);
-    Row {
-        short: short(&row.id),
-        path: segment(&row.id),
-        id: row.id,
-        workflow: row.workflow,
-        version: row.version,
-        // A random key says nothing.
-        key: key
-            .filter(|key| !key.starts_with("drawn-"))
-            .unwrap_or_default(),
-        attributes: row
-            .attributes
-            .iter()
-            .map(|(name, value)| (name.clone(), shown(value)))
-            .collect(),
-        pill: pill_of(&row.status, row.suspended, row.waiting.unwrap_or(false)),
-        state: row.state.unwrap_or_default(),
-        error: row.error.as_ref().map(told).unwrap_or_default(),
-        started: row.started_at,
-        ended: row.ended_at,
-    }
+/// The actions that are possible for some of these instances. `has_more`: there are others, which may have any status that
+/// the search allows.
+fn deeds(rows: &[InstanceSummary], search: &Search, has_more: bool) -> Vec<Deed> {
+    let status = search.status.as_str();
+    let (is_open, is_any) = (!status.is_empty(), has_more && status.is_empty());
+    let has = |wanted: &dyn Fn(&InstanceSummary) -> bool| is_any || rows.iter().any(wanted);
+    let runs = |row: &InstanceSummary| row.status == Status::Running;
+    let faulted = has(&|row| row.status == Status::Faulted);
+    let running = has(&runs);
+    // More of those that run may be suspended.
+    let suspended = has(&|row| row.suspended) || is_open && has_more && running;
+    let active = has(&|row| runs(row) && !row.suspended) || is_open && has_more && running;
+    let ended = has(&|row| !runs(row));
+    let all = [
+        (Operation::Retry, faulted),
+        (Operation::Skip, faulted),
+        (Operation::Rerun, faulted),
+        (Operation::Suspend, active),
+        (Operation::Resume, suspended),
+        (Operation::Migrate, running || faulted),
+        (Operation::Cancel, running),
+        (Operation::Remove, ended),
+    ];
+    let all = all.into_iter().filter(|(_, is_possible)| *is_possible);
+    all.map(|(operation, _)| Deed::of(operation)).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
+    fn row(status: &str, suspended: bool) -> InstanceSummary {
+        let row = json!({"id": "i", "workflow": "order", "version": "1", "status": status, "suspended": suspended,
+            "key": null, "instanceKey": null, "startedAt": "2024-01-31T09:00:00.000Z", "scheduledAt": null,
+            "endedAt": null});
+        serde_json::from_value(row).unwrap()
+    }
+
     #[test]
-    fn a_search_becomes_one_query() {
-        let query = |workflow: &str, status: &str, key: &str, query: &str| {
-            let asked = Asked {
-                workflow: workflow.to_owned(),
-                status: status.to_owned(),
-                key: key.to_owned(),
-                query: query.to_owned(),
-                after: String::new(),
-            };
-            asked.as_query()
+    fn only_what_is_possible_is_offered() {
+        let of = |rows: &[InstanceSummary], search: &str, has_more| -> Vec<String> {
+            let search = Search::read(search);
+            let deeds = deeds(rows, &search, has_more).into_iter();
+            deeds.map(|deed| deed.word).collect()
         };
-        let same = |text: &str| Some(text.to_owned());
-        assert_eq!(query("", "", "", ""), same(""));
-        assert_eq!(query("", "", "", "a = 1 or b = 2"), same("a = 1 or b = 2"));
+        let running = row("running", false);
         assert_eq!(
-            query("order", "faulted", "say \"x\"", "a = 1 or b = 2"),
-            same(
-                r#"workflow = "order" and status = faulted and key = "say \"x\"" and (a = 1 or b = 2)"#
-            )
+            of(&[running.clone()], "", false),
+            ["suspend", "migrate", "cancel"]
         );
-        assert_eq!(query("", "suspended", "", ""), same("suspended = true"));
-        assert_eq!(query("order", "waiting", "", ""), None);
-        assert_eq!(query("", "", "'\\", ""), same(r#"key = "'\\""#));
+        assert_eq!(
+            of(&[row("running", true)], "", false),
+            ["resume", "migrate", "cancel"]
+        );
+        assert_eq!(
+            of(&[row("faulted", false)], "status=faulted", true),
+            ["retry", "skip", "rerun", "migrate", "remove"]
+        );
+        assert_eq!(of(&[row("completed", false)], "", false), ["remove"]);
+        assert_eq!(
+            of(&[running.clone()], "", true).len(),
+            8,
+            "there may be any"
+        );
+        assert_eq!(
+            of(&[running], "status=running", true),
+            ["suspend", "resume", "migrate", "cancel"]
+        );
+    }
+
+    #[test]
+    fn a_browser_keeps_columns() {
+        let mut headers = HeaderMap::new();
+        let cookie = HeaderValue::from_static("a=b; swirl_columns=%40order%20id|status|");
+        headers.insert(header::COOKIE, cookie);
+        assert_eq!(kept(&headers), ["@order id", "status"]);
+        assert!(kept(&HeaderMap::new()).is_empty());
+        let response = choose(
+            &Search::read("status=faulted&column=%40a%7Cb&column=id"),
+            true,
+        );
+        let response = response.unwrap();
+        assert_eq!(
+            response.headers()[header::LOCATION],
+            "/console/instances?status=faulted"
+        );
+        let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
+        assert!(cookie.starts_with("swirl_columns=%40a%7Cb|id; Path=/console/instances; Max-Age="));
     }
 }

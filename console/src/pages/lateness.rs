@@ -6,6 +6,9 @@ use swirl_api::system::{self, Queue, System};
 /// A lateness above this is marked, in milliseconds.
 const LATE_MS: u64 = 10_000;
 
+/// The work of workers.
+const STEPS: &str = "Steps of instances";
+
 /// A sentence about something that may be late.
 #[derive(Debug, PartialEq)]
 pub struct Fact {
@@ -22,6 +25,11 @@ pub struct Process {
     pub since: Instant,
     pub seen: Instant,
     pub is_alive: bool,
+    /// These are empty if they are not known.
+    pub address: String,
+    pub pid: String,
+    pub processor: String,
+    pub memory: String,
 }
 
 /// Queues, timers and lifecycle events.
@@ -29,8 +37,8 @@ pub fn facts(system: &System) -> Vec<Fact> {
     let mut facts: Vec<Fact> = match &system.queues {
         Some(queues) => queues.iter().filter_map(queue).collect(),
         None => vec![Fact {
-            name: "Tasks",
-            text: "It is not known now how many are waiting.".to_owned(),
+            name: STEPS,
+            text: "How many are waiting is not known at the moment.".to_owned(),
             is_late: false,
         }],
     };
@@ -38,20 +46,20 @@ pub fn facts(system: &System) -> Vec<Fact> {
     facts.push(Fact {
         name: "Timers",
         text: match late {
-            0 => "None is late.".to_owned(),
-            late => format!("The earliest one is {} late.", shown(late)),
+            0 => "None is overdue.".to_owned(),
+            late => format!("The earliest is {} overdue.", shown(late)),
         },
         is_late: late > LATE_MS,
     });
     if let Some(lifecycle) = &system.lifecycle {
         let lag = lifecycle.lag_ms;
         facts.push(Fact {
-            name: "Lifecycle events",
+            name: "Events about instances",
             text: match lifecycle.instances {
                 0 => "All are published.".to_owned(),
-                1 => format!("1 instance has unpublished ones, for {}.", shown(lag)),
+                1 => format!("Those of 1 instance have been waiting for {}.", shown(lag)),
                 count => format!(
-                    "{count} instances have unpublished ones, the oldest for {}.",
+                    "Those of {count} instances are waiting, the oldest for {}.",
                     shown(lag)
                 ),
             },
@@ -63,9 +71,12 @@ pub fn facts(system: &System) -> Vec<Fact> {
 
 fn queue(one: &Queue) -> Option<Fact> {
     let (name, none) = match one.queue.as_str() {
-        "tasks" => ("Tasks", "None waits for a worker."),
-        "events" => ("Events", "None waits to be received."),
-        "joins" => ("Joins", "No branches wait to be joined."),
+        "tasks" => (STEPS, "None is waiting for a worker."),
+        "events" => ("Received events", "None is waiting to be delivered."),
+        "joins" => (
+            "Parallel branches that have ended",
+            "None is waiting to be merged.",
+        ),
         _ => return None,
     };
     let (pending, oldest) = (one.pending, one.oldest_ms);
@@ -73,8 +84,8 @@ fn queue(one: &Queue) -> Option<Fact> {
         name,
         text: match pending {
             0 => none.to_owned(),
-            1 => format!("1 waits, for {}.", shown(oldest)),
-            count => format!("{count} wait, the oldest for {}.", shown(oldest)),
+            1 => format!("1 has been waiting for {}.", shown(oldest)),
+            count => format!("{count} are waiting, the oldest for {}.", shown(oldest)),
         },
         is_late: pending > 0 && oldest > LATE_MS,
     })
@@ -103,6 +114,16 @@ pub fn processes(all: Vec<system::Process>) -> Vec<Process> {
         since: one.since,
         seen: one.seen_at,
         is_alive: one.alive,
+        address: one.address.unwrap_or_default(),
+        pid: one.pid.map(|pid| pid.to_string()).unwrap_or_default(),
+        processor: one
+            .processor_percent
+            .map(|percent| format!("{percent} %"))
+            .unwrap_or_default(),
+        memory: one
+            .memory_bytes
+            .map(|bytes| format!("{} MiB", bytes >> 20))
+            .unwrap_or_default(),
     });
     all.collect()
 }
@@ -167,20 +188,24 @@ mod tests {
         assert_eq!(
             told,
             [
-                fact("Tasks", "3 wait, the oldest for 65 s.", true),
-                fact("Events", "None waits to be received.", false),
-                fact("Joins", "1 waits, for less than a second.", false),
-                fact("Timers", "The earliest one is 2 h late.", true),
+                fact(STEPS, "3 are waiting, the oldest for 65 s.", true),
+                fact("Received events", "None is waiting to be delivered.", false),
                 fact(
-                    "Lifecycle events",
-                    "2 instances have unpublished ones, the oldest for 3 min.",
+                    "Parallel branches that have ended",
+                    "1 has been waiting for less than a second.",
+                    false
+                ),
+                fact("Timers", "The earliest is 2 h overdue.", true),
+                fact(
+                    "Events about instances",
+                    "Those of 2 instances are waiting, the oldest for 3 min.",
                     true
                 ),
             ]
         );
         let quiet = facts(&self::system(None, 0, None));
         assert!(quiet.iter().all(|fact| !fact.is_late), "{quiet:?}");
-        assert_eq!(quiet[1].text, "None is late.");
+        assert_eq!(quiet[1].text, "None is overdue.");
     }
 
     #[test]
@@ -194,6 +219,10 @@ mod tests {
                 since: Instant(Timestamp(0)),
                 seen_at: Instant(Timestamp(0)),
                 alive: *alive,
+                address: None,
+                pid: Some(7),
+                processor_percent: Some(12),
+                memory_bytes: Some(3 << 20),
             });
             let all = processes(all.collect());
             !lacking(&all).is_empty()

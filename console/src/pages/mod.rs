@@ -1,9 +1,12 @@
 //! One file per page, or for a few that belong together.
 
 pub mod audit;
+pub mod batch_trial;
 pub mod batches;
 mod changes;
+mod columns;
 pub mod definitions;
+pub mod deploy;
 pub mod events;
 pub mod hints;
 pub mod instance;
@@ -15,6 +18,7 @@ pub mod onwards;
 pub mod overview;
 pub mod provider;
 pub mod schedules;
+mod search;
 pub mod sign_in;
 pub mod start;
 pub mod system;

@@ -2,15 +2,21 @@
 
 use askama::Template;
 use swirl_api::Instant;
+use swirl_api::definitions;
+use swirl_api::instance::InstanceSummary;
 use swirl_api::overview::OVERVIEW;
 use swirl_api::system::SYSTEM;
 
+use super::columns::{details, duration, now};
 use super::lateness::{self, Fact, Process};
+use super::search::address;
 use crate::answer::{Answer, page};
 use crate::asking::segment;
+use crate::naming::Name;
 use crate::shell::Shell;
+use crate::timeline::took;
 use crate::visitor::Visitor;
-use crate::words::{Pill, pill_of, short};
+use crate::words::{Pill, pill_of};
 
 #[derive(Template)]
 #[template(path = "overview.html")]
@@ -22,7 +28,10 @@ struct Page {
     facts: Vec<Fact>,
     processes: Vec<Process>,
     lacking: &'static str,
+    /// There has been no instance yet.
     empty: bool,
+    /// No definition is deployed.
+    is_new: bool,
 }
 
 struct Count {
@@ -36,17 +45,25 @@ struct Failures {
     error: String,
     message: String,
     count: usize,
+    /// There may be more like these.
+    more: bool,
     newest: String,
-    workflow_path: String,
+    /// The address of all of them.
+    all: String,
+    query: String,
 }
 
 struct Oldest {
     id: String,
-    short: String,
+    name: Name,
     path: String,
     workflow: String,
+    version: String,
+    pill: Pill,
+    state: String,
+    details: String,
     started: Instant,
-    suspended: bool,
+    duration: String,
 }
 
 pub async fn show(visitor: Visitor) -> Answer {
@@ -55,35 +72,61 @@ pub async fn show(visitor: Visitor) -> Answer {
     let system = visitor.asking.ask(SYSTEM.ask()).await?;
     let facts = lateness::facts(&system);
     let processes = lateness::processes(system.processes);
+    let empty = found.counts.iter().all(|row| row.count == 0);
+    let is_new = match empty {
+        true => {
+            let deployed = visitor.asking.ask(definitions::LIST.ask()).await?;
+            deployed.definitions.is_empty()
+        }
+        false => false,
+    };
     let counts = found.counts.iter().map(|row| Count {
         pill: pill_of(&row.status, false, false),
         count: row.count,
     });
-    let failures = found.failures.into_iter().map(|row| Failures {
-        workflow_path: segment(&row.workflow),
+    page(&Page {
+        shell: shell.with_news(),
+        counts: counts.collect(),
+        failures: found.failures.into_iter().map(failures).collect(),
+        oldest: found.oldest.into_iter().map(oldest).collect(),
+        facts,
+        lacking: lateness::lacking(&processes),
+        processes,
+        empty,
+        is_new,
+    })
+}
+
+fn failures(row: swirl_api::overview::Failures) -> Failures {
+    Failures {
         workflow: row.workflow,
         state: row.state.unwrap_or_default(),
         error: row.error,
         message: row.message.unwrap_or_default(),
         count: row.count,
+        more: row.more,
         newest: segment(&row.newest.unwrap_or_default()),
-    });
-    let oldest = found.oldest.into_iter().map(|row| Oldest {
-        short: short(&row.id),
+        all: address(&[("query", &row.query)]),
+        query: row.query,
+    }
+}
+
+fn oldest(row: InstanceSummary) -> Oldest {
+    Oldest {
+        name: Name::of(
+            &row.id,
+            row.instance_key.as_deref(),
+            row.key.as_deref(),
+            &row.attributes,
+        ),
         path: segment(&row.id),
-        id: row.id,
+        pill: pill_of(&row.status, row.suspended, row.waiting.unwrap_or(false)),
+        details: details(&row),
+        duration: took(duration(&row, now())),
         workflow: row.workflow,
+        version: row.version,
+        state: row.state.unwrap_or_default(),
         started: row.started_at,
-        suspended: row.suspended,
-    });
-    page(&Page {
-        shell: shell.with_news(),
-        empty: found.counts.iter().all(|row| row.count == 0),
-        counts: counts.collect(),
-        failures: failures.collect(),
-        oldest: oldest.collect(),
-        facts,
-        lacking: lateness::lacking(&processes),
-        processes,
-    })
+        id: row.id,
+    }
 }

@@ -1,19 +1,32 @@
 //! Schedules: their next starts, pausing, an extra start, and backfills of a past period.
 
+use std::iter::repeat_with;
+
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
+use futures::future::try_join_all;
 use swirl_api::Instant;
+use swirl_api::instance::{self, quoted};
 use swirl_api::schedules::{
     BACKFILL, Backfill, FIRE, Kind, LIST, ListQuery, PAUSE, RESUME, Schedule, Workflow,
 };
 
 use super::Done;
+use super::search::address;
 use crate::answer::{Answer, Failure, go_to, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
+use crate::spoken;
 use crate::visitor::{Form, Visitor};
-use crate::words::short;
+use crate::words::{Pill, pill_of, short};
+
+/// Of how many schedules the page says what they started last, and among how many instances that is looked for.
+const LOOKED_INTO: usize = 25;
+const NEWEST: u32 = 20;
+
+/// Instances that a schedule has started: they have an instant in it, and any is after this one.
+const STARTED: &str = "scheduled > 1970-01-01";
 
 #[derive(Template)]
 #[template(path = "schedules.html")]
@@ -27,12 +40,25 @@ struct Row {
     workflow: String,
     path: String,
     version: String,
-    told: &'static str,
+    definition_path: String,
+    /// What kind of schedule it is, and when it starts instances in words; empty if there are none.
+    kind: &'static str,
+    words: String,
     schedule: String,
     zone: String,
     next: Vec<Instant>,
     paused: bool,
     starts: bool,
+    /// The last instance that the schedule has started, if it is among the newest of the workflow.
+    last: Option<Last>,
+    /// The address of all instances that it has started.
+    all: String,
+}
+
+struct Last {
+    at: Instant,
+    path: String,
+    pill: Pill,
 }
 
 struct Filled {
@@ -69,27 +95,57 @@ impl Page {
             ..ListQuery::default()
         };
         let found = visitor.asking.ask_pages(LIST.ask().query(query)).await?;
+        let some = found.schedules.iter().take(LOOKED_INTO);
+        let lasts = try_join_all(some.map(|schedule| last(visitor, &schedule.workflow))).await?;
+        let lasts = lasts.into_iter().chain(repeat_with(|| None));
+        let rows = found.schedules.into_iter().zip(lasts);
         Ok(Page {
             shell,
-            rows: found.schedules.into_iter().map(row).collect(),
+            rows: rows.map(|(schedule, last)| row(schedule, last)).collect(),
             filled: None,
         })
     }
 }
 
-fn row(row: Schedule) -> Row {
-    let told = match row.kind {
-        _ if row.by_events => "starts nothing: the workflow begins with events",
-        Kind::Cron => "by a cron expression",
-        Kind::Interval => "at each interval",
-        Kind::After => "at an interval after each end",
-        _ => "limits when instances may be started",
+/// The last instance that the schedule of a workflow has started, if it is among its newest ones: a longer search could
+/// take long.
+async fn last(visitor: &Visitor, workflow: &str) -> Result<Option<Last>, Failure> {
+    let query = instance::ListQuery {
+        workflow: Some(workflow.to_owned()),
+        limit: Some(NEWEST),
+        ..instance::ListQuery::default()
     };
+    let found = visitor
+        .asking
+        .ask(instance::LIST.ask().query(query))
+        .await?;
+    let mut rows = found.instances.into_iter();
+    let last = rows.find(|row| row.scheduled_at.is_some());
+    Ok(last.map(|row| Last {
+        at: row.scheduled_at.unwrap_or(row.started_at),
+        path: segment(&row.id),
+        pill: pill_of(&row.status, row.suspended, row.waiting.unwrap_or(false)),
+    }))
+}
+
+fn row(row: Schedule, last: Option<Last>) -> Row {
+    let kind = match row.kind {
+        _ if row.by_events => "It starts nothing: events start this workflow.",
+        Kind::Cron => "cron expression",
+        Kind::Interval => "interval",
+        Kind::After => "pause after each end",
+        _ => "It limits when instances may be started.",
+    };
+    let query = format!("workflow = {} and {STARTED}", quoted(&row.workflow));
     Row {
+        words: spoken::schedule(&row.kind, &row.schedule),
+        all: address(&[("query", &query)]),
+        last,
+        definition_path: format!("{}/{}", segment(&row.workflow), segment(&row.version)),
         path: segment(&row.workflow),
         workflow: row.workflow,
         version: row.version,
-        told,
+        kind,
         schedule: row.schedule,
         zone: row.timezone.unwrap_or_default(),
         next: row.next,

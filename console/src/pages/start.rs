@@ -27,6 +27,8 @@ struct Page {
     path: String,
     fields: Vec<Field>,
     json: String,
+    /// The types of the events that start it.
+    events: Vec<String>,
     /// The same form sent again starts the same instance.
     key: String,
     refused: String,
@@ -51,6 +53,7 @@ impl Page {
             version: version.to_owned(),
             fields: fields(&found.input_schema.unwrap_or_default()),
             json: "{}".to_owned(),
+            events: found.events,
             key: format!("console-{}", &draw()?[..32]),
             refused: String::new(),
         })

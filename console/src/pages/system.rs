@@ -43,6 +43,8 @@ struct Check {
     word: &'static str,
     message: String,
     hint: String,
+    /// The page of what was found; empty if there is none.
+    page: &'static str,
 }
 
 /// The figures that are shown, with their names.
@@ -116,6 +118,10 @@ fn check(one: system::Check) -> Check {
         _ => ("bad", "✕", "wrong"),
     };
     Check {
+        page: match (one.check.as_str(), class) {
+            ("nats-dead-letters", "warning") => "/console/events",
+            _ => "",
+        },
         name: one.check,
         class,
         sign,

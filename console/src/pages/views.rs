@@ -2,7 +2,7 @@
 
 use swirl_api::views::{REMOVE, SAVE, View, ViewName};
 
-use super::instances::{FIELDS, address};
+use super::search::{FIELDS, address};
 use crate::answer::{Answer, go_to};
 use crate::visitor::{Form, Visitor};
 

@@ -10,7 +10,8 @@ use swirl_api::batches::{
     Batches as Listed, Created, GetQuery, Outcome, ResultsQuery,
 };
 use swirl_api::{Nothing, PageQuery, Reason};
-use swirl_model::instance::Status;
+use swirl_model::Data;
+use swirl_model::instance::Instance;
 use swirl_ports::{Batch, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches};
 use swirl_service::{Audited, BatchLimits, Operation, RATE, RATE_MAX};
 
@@ -18,7 +19,7 @@ use super::aftermath::Aftermath;
 use super::problem::{Problem, cut};
 use super::request::{self, located};
 use super::serve::{Asked, Done};
-use super::{Api, matching, paging, trial};
+use super::{Api, listing, matching, paging, trial};
 
 /// How many instances of a batch a request examines in total, per read, and concurrently.
 const LOOKED_MAX: usize = 20_000;
@@ -205,7 +206,8 @@ async fn afterwards(
         let limit = LOOKED_AT_ONCE.min(looked - from);
         let mut items = store.batch_items(&batch.order.id, from, limit).await?;
         items.retain(|item| item.outcome == Some(BatchOutcome::Done));
-        for (item, status) in with_status(api, items).await? {
+        for (item, instance) in with_instance(api, items).await? {
+            let status = instance.map(|instance| instance.state.status);
             let operation = &batch.order.operation;
             aftermath
                 .add(api, operation, &item.instance, status)
@@ -215,15 +217,19 @@ async fn afterwards(
     Ok(aftermath.shown(looked == turns, batch.state.has_ended()))
 }
 
-async fn with_status(
+/// Their inputs aren't kept: there may be many.
+async fn with_instance(
     api: &Api,
     items: Vec<BatchItem>,
-) -> Result<Vec<(BatchItem, Option<Status>)>, Problem> {
+) -> Result<Vec<(BatchItem, Option<Instance>)>, Problem> {
     let found = stream::iter(items)
         .map(async |item| {
-            let instance = api.queries.instance(&item.instance).await?;
-            let status = instance.map(|instance| instance.state.status);
-            Ok::<_, Problem>((item, status))
+            let mut instance = api.queries.instance(&item.instance).await?;
+            if let Some(instance) = &mut instance {
+                Arc::make_mut(&mut instance.header).input = Data::NULL;
+                instance.state.output = None;
+            }
+            Ok::<_, Problem>((item, instance))
         })
         .buffered(CONCURRENT);
     found.try_collect().await
@@ -265,7 +271,7 @@ pub async fn results(
             }
         }
     }
-    let rows = with_status(&api, rows).await?;
+    let rows = with_instance(&api, rows).await?;
     let next = if place < matched {
         paging::next(&place)
     } else {
@@ -287,7 +293,10 @@ fn outcome(outcome: Option<&BatchOutcome>) -> Outcome {
     }
 }
 
-fn result((item, status): (BatchItem, Option<Status>)) -> BatchResult {
+fn result((item, instance): (BatchItem, Option<Instance>)) -> BatchResult {
+    let state = instance.as_ref().map(|instance| &instance.state);
+    let header = instance.as_ref().map(|instance| &instance.header);
+    let key = header.and_then(|header| header.instance_key.clone());
     let word = outcome(item.outcome.as_ref());
     let (code, detail) = match item.outcome {
         Some(BatchOutcome::Refused { code, detail }) => (Some(code), Some(detail)),
@@ -297,7 +306,14 @@ fn result((item, status): (BatchItem, Option<Status>)) -> BatchResult {
     BatchResult {
         instance: item.instance.to_string(),
         outcome: word,
-        status: status.map(Into::into),
+        status: state.map(|state| state.status.into()),
+        instance_key: key,
+        attributes: state
+            .map(|state| listing::shown(&state.attributes))
+            .unwrap_or_default(),
+        error: state
+            .and_then(|state| state.error.clone())
+            .map(|error| (&error.shortened()).into()),
         code,
         detail,
     }

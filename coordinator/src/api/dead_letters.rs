@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 use swirl_api::dead_letters::{
-    self, DeadLetters as Listed, EventName, Header, Letter, ListQuery, Retried,
+    self, Correction, DeadLetters as Listed, EventName, Header, Letter, ListQuery, Retried,
 };
 use swirl_api::{Nothing, Reason};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
@@ -18,6 +18,11 @@ use super::serve::{Asked, Done};
 
 const LIMIT: u32 = 50;
 const LIMIT_MAX: u32 = 500;
+
+/// The largest message, in bytes.
+const PAYLOAD_BYTES_MAX: usize = 1 << 20;
+/// The attributes that each CloudEvent has.
+const REQUIRED: [&str; 4] = ["specversion", "id", "source", "type"];
 
 /// The kind of dead letters that are tasks: `["instance","scope"]`.
 const TASK: &str = "task";
@@ -60,26 +65,67 @@ pub async fn one(
 /// Sends the message again and drops the dead letter. If it is a task, its instance was suspended and now continues.
 pub async fn retry(
     api: Api,
-    asked: Asked<Letter, Reason, Nothing>,
+    asked: Asked<Letter, Reason, Option<Correction>>,
 ) -> Result<Done<Retried>, Problem> {
     let operator = asked.operator()?;
     let (kept, letter) = find(&api, &asked.path).await?;
-    if letter.is_cut {
+    let correction = asked.body.map(|correction| correction.payload);
+    if letter.is_cut && correction.is_none() {
         let detail = "the event was too large to be kept, so its data is no longer available";
         return Err(Problem::conflict("letter-cut", detail));
     }
     let sequence = letter.sequence;
-    match task(&letter) {
-        Some(scope) => retry_task(&api, scope).await?,
-        None => kept.send_again(sequence).await?,
+    let is_corrected = correction.is_some();
+    if letter.kind == TASK && is_corrected {
+        let detail =
+            "this message is a task, which has nothing that can be corrected: correct its instance";
+        return Err(Problem::conflict("letter-of-task", detail));
+    }
+    match (task(&letter), correction) {
+        (Some(scope), _) => retry_task(&api, scope).await?,
+        (None, Some(payload)) => {
+            check(&letter, &payload)?;
+            kept.send_again(sequence, Some(payload.into_bytes()))
+                .await?;
+        }
+        (None, None) => kept.send_again(sequence, None).await?,
     }
     // It was sent, even if it cannot be dropped now.
     let answer = kept.remove(sequence).await.map(|_| Retried {
         sequence,
         accepted: "retry".to_owned(),
     });
-    let entry = entry("dead-letter-retry", &letter, &operator);
+    let mut entry = entry("dead-letter-retry", &letter, &operator);
+    if is_corrected {
+        entry = entry.with("corrected", "yes");
+    }
     Ok(Done::new(answer.map_err(Problem::from)).audited(entry))
+}
+
+/// Refuses a correction that would be a dead letter at once.
+fn check(letter: &DeadLetter, payload: &str) -> Result<(), Problem> {
+    let wrong = |detail: String| Err(Problem::bad_request("invalid-event", detail));
+    if payload.len() > PAYLOAD_BYTES_MAX {
+        return wrong(format!(
+            "the message is larger than {PAYLOAD_BYTES_MAX} bytes"
+        ));
+    }
+    // In binary mode the attributes are headers, and the payload is data of any kind.
+    let mut headers = letter.headers.iter();
+    if headers.any(|(name, _)| name.to_ascii_lowercase().starts_with("ce-")) {
+        return Ok(());
+    }
+    let event: Value = match serde_json::from_str(payload) {
+        Ok(event) => event,
+        Err(error) => return wrong(format!("the message is not JSON: {error}")),
+    };
+    let is_missing = |name: &&&str| event[**name].as_str().is_none_or(str::is_empty);
+    match REQUIRED.iter().find(is_missing) {
+        Some(name) => wrong(format!(
+            "the event has no '{name}', which each event must have"
+        )),
+        None => Ok(()),
+    }
 }
 
 pub async fn remove(

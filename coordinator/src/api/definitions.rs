@@ -11,10 +11,11 @@ use swirl_api::definitions::{
     DeletedDefinition, DeployQuery, Deployed as Answer, Deployment, GetQuery, Head, NextStart,
     Outcome as Word, Version,
 };
-use swirl_api::schedules::Workflow;
+use swirl_api::schedules::Workflow as Named;
 use swirl_api::{Nothing, PageQuery, Reason};
 use swirl_model::ids::DefinitionId;
-use swirl_ports::DefinitionHead;
+use swirl_model::workflow::Workflow;
+use swirl_ports::{DefinitionHead, Interests};
 use swirl_runtime::Deployed;
 use swirl_service::{Audited, Deletion};
 
@@ -185,6 +186,7 @@ pub async fn list(
             head: head(&deployed.head),
             latest,
             schedule,
+            events: started_by(&deployed.head.interests),
         });
     }
     Ok(Definitions {
@@ -257,7 +259,7 @@ pub(super) async fn resolve(api: &Api, workflow: &str) -> Result<Arc<Deployed>, 
 
 pub async fn latest(
     api: Api,
-    Asked { path, query, .. }: Asked<Workflow, GetQuery, Nothing>,
+    Asked { path, query, .. }: Asked<Named, GetQuery, Nothing>,
 ) -> Result<Definition, Problem> {
     let found = resolve(&api, &path.id).await?;
     whole(&api, found.id(), query).await
@@ -283,9 +285,8 @@ async fn whole(api: &Api, id: &DefinitionId, query: GetQuery) -> Result<Definiti
     });
     // A definition that this build cannot read is still shown.
     let definition = api.service.registry.get(id).await.ok();
-    let schema = definition
-        .as_ref()
-        .and_then(|one| one.workflow.input_schema.as_ref());
+    let workflow = definition.as_ref().map(|one| &one.workflow);
+    let schema = workflow.and_then(|workflow| workflow.input_schema.as_ref());
     let diagnostics = match query.diagnostics {
         true => Some(api.warnings(&record).await),
         false => None,
@@ -297,7 +298,26 @@ async fn whole(api: &Api, id: &DefinitionId, query: GetQuery) -> Result<Definiti
         diagnostics,
         contents,
         input_schema: schema.map(|schema| Value::from(&schema.schema)),
+        title: workflow.and_then(|workflow| workflow.name.clone()),
+        description: workflow.and_then(|workflow| workflow.description.clone()),
+        states: workflow.map(states_of).unwrap_or_default(),
+        events: started_by(&record.interests),
     })
+}
+
+fn states_of(workflow: &Workflow) -> Vec<String> {
+    let states = &workflow[Workflow::ROOT].states;
+    let names = states.iter().map(|id| workflow[*id].name.to_string());
+    names.collect()
+}
+
+/// The types of the events that start instances, each once.
+fn started_by(interests: &Interests) -> Vec<String> {
+    let events = interests.trigger.iter().flat_map(|trigger| &trigger.events);
+    let mut kinds: Vec<String> = events.filter_map(|event| event.kind.clone()).collect();
+    kinds.sort();
+    kinds.dedup();
+    kinds
 }
 
 fn id_of(version: &Version) -> DefinitionId {

@@ -22,6 +22,8 @@ use super::serve::Asked;
 const EXAMINED_MAX: usize = 20_000;
 /// The number of instances that are examined at a time.
 const AT_ONCE: usize = 16;
+/// The number of awaited events that a row has.
+const AWAITED_MAX: usize = 5;
 
 /// The search of a saved view.
 pub(super) fn search_of(view: &SavedView) -> ListQuery {
@@ -206,6 +208,13 @@ pub(super) async fn waiting(api: &Api, rows: Vec<Summary>) -> Result<Vec<Summary
     Ok(waiting.map(|row| row.summary).collect())
 }
 
+/// These instances as a listing shows them.
+pub(super) async fn lines(api: &Api, rows: Vec<Summary>) -> Result<Vec<InstanceSummary>, Problem> {
+    let rows = stream::iter(rows).map(|summary| row(api, summary));
+    let rows: Vec<_> = rows.buffered(AT_ONCE).collect().await;
+    rows.into_iter().map(|row| row.map(line)).collect()
+}
+
 async fn row(api: &Api, summary: Summary) -> Result<Row, Problem> {
     let stands = matches!(summary.status, Status::Running | Status::Faulted);
     let root = match stands {
@@ -255,7 +264,9 @@ fn line(row: Row) -> InstanceSummary {
     } = row.summary;
     let waiting = status == Status::Running && !suspended && row.is_waiting;
     let waiting = row.place.as_ref().map(|_| waiting);
-    let place = row.place.unwrap_or_default();
+    let mut place = row.place.unwrap_or_default();
+    place.waits_for.truncate(AWAITED_MAX);
+    let parent = header.parent.as_ref();
     InstanceSummary {
         id: header.id.to_string(),
         workflow: header.definition.workflow.to_string(),
@@ -272,5 +283,8 @@ fn line(row: Row) -> InstanceSummary {
         state: place.state,
         doing: waiting.map(|_| place.doing),
         waiting,
+        waits_for: place.waits_for,
+        due: place.timers.iter().map(|timer| timer.due).min(),
+        parent: parent.map(|parent| parent.scope.instance.to_string()),
     }
 }

@@ -127,6 +127,8 @@ impl Found {
             status: row.status.into(),
             suspended: row.suspended,
             started_at: row.header.started_at.into(),
+            instance_key: row.header.instance_key.clone(),
+            attributes: listing::shown(&row.attributes),
             error: row.error.as_ref().map(Into::into),
             data: tally.data(&row.header.id).cloned(),
         });

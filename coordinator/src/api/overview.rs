@@ -2,22 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use futures::{StreamExt, stream};
 use swirl_api::Nothing;
-use swirl_api::overview::{Failures, Me, Oldest, Overview, StatusCount};
+use swirl_api::instance::quoted;
+use swirl_api::overview::{Failures, Me, Overview, StatusCount};
 use swirl_model::instance::Status;
 use swirl_ports::{Filter, Summary};
-use swirl_presentation::place::place;
 
-use super::Api;
 use super::problem::Problem;
 use super::serve::Asked;
+use super::{Api, listing};
 
 /// How many running and how many faulted instances are examined, newest first.
 const COUNTED_MAX: usize = 1000;
-/// How many of the newest failures are examined more closely, and how many at a time.
-const LOOKED_AT: usize = 100;
-const AT_ONCE: usize = 16;
 /// How many groups of failures, and how many running instances, are listed.
 const LISTED: usize = 10;
 
@@ -29,12 +25,12 @@ const STATUSES: [Status; 5] = [
     Status::Terminated,
 ];
 
-/// Similar failures.
+/// Similar failures: the fields by which a query finds them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     workflow: String,
     state: Option<String>,
-    error: String,
+    error: Option<String>,
 }
 
 pub async fn overview(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<Overview, Problem> {
@@ -55,74 +51,66 @@ pub async fn overview(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<O
         };
         api.queries.list(&filter).await
     };
-    let running = some(Status::Running).await?;
+    let mut running = some(Status::Running).await?;
     let faulted = some(Status::Faulted).await?;
     let suspended = running.iter().filter(|row| row.suspended).count();
-    // The rows are newest first, so the last one is the oldest that was examined.
-    let oldest = running.iter().rev().take(LISTED).map(row);
+    // The rows are newest first, so the last ones are the oldest that were examined.
+    let mut oldest = running.split_off(running.len().saturating_sub(LISTED));
+    oldest.reverse();
     Ok(Overview {
         counts: counts.into(),
         suspended,
-        failures: failures(&api, &faulted).await?,
-        oldest: oldest.collect(),
+        failures: failures(&faulted),
+        oldest: listing::lines(&api, oldest).await?,
     })
 }
 
-fn row(summary: &Summary) -> Oldest {
-    let header = &summary.header;
-    Oldest {
-        id: header.id.to_string(),
-        workflow: header.definition.workflow.to_string(),
-        version: header.version.to_string(),
-        suspended: summary.suspended,
-        started_at: header.started_at.into(),
-    }
-}
-
-/// The state in which an instance failed, if its definition can be read.
-async fn look(api: &Api, summary: &Summary) -> Result<Option<String>, Problem> {
-    let root = api.queries.root(&summary.header.id).await?;
-    let definition = api.service.registry.get(&summary.header.definition).await;
-    let (Some(root), Ok(definition)) = (root, definition) else {
-        return Ok(None);
-    };
-    let place = place(&definition.workflow, &root);
-    Ok(place.state)
-}
-
 /// The newest failures by workflow, state and error, the most frequent first.
-async fn failures(api: &Api, faulted: &[Summary]) -> Result<Vec<Failures>, Problem> {
-    let newest = faulted.iter().take(LOOKED_AT);
-    let looked: Vec<_> = stream::iter(newest.map(|summary| look(api, summary)).collect::<Vec<_>>())
-        .buffered(AT_ONCE)
-        .collect()
-        .await;
+fn failures(faulted: &[Summary]) -> Vec<Failures> {
     let mut groups: BTreeMap<Kind, Vec<&Summary>> = BTreeMap::new();
-    for (summary, state) in faulted.iter().zip(looked) {
-        let state = state?;
-        let error = summary.error.as_ref().map(|error| error.name.to_string());
+    for summary in faulted {
+        let error = summary.error.as_ref();
         let kind = Kind {
             workflow: summary.header.definition.workflow.to_string(),
-            state,
-            error: error.unwrap_or_default(),
+            state: error.and_then(|error| error.state.clone()),
+            error: error.map(|error| error.name.clone()),
         };
         groups.entry(kind).or_default().push(summary);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
+    let more = faulted.len() >= COUNTED_MAX;
     let shown = groups.into_iter().take(LISTED).map(|(kind, all)| {
         let newest = all.first();
         let message = newest.and_then(|one| one.error.as_ref());
         Failures {
+            query: kind.query(),
             workflow: kind.workflow,
             state: kind.state,
-            error: kind.error,
+            error: kind.error.unwrap_or_default(),
             count: all.len(),
+            more,
             newest: newest.map(|one| one.header.id.to_string()),
-            message: message.map(|error| error.message.to_string()),
+            message: message.map(|error| error.message.clone()),
         }
     });
-    Ok(shown.collect())
+    shown.collect()
+}
+
+impl Kind {
+    fn query(&self) -> String {
+        let is = |name: &str, value: &Option<String>| match value {
+            Some(value) => format!("{name} = {}", quoted(value)),
+            // Every text begins with nothing.
+            None => format!("not {name} ^= \"\""),
+        };
+        format!(
+            "status = faulted and workflow = {} and {} and {}",
+            quoted(&self.workflow),
+            is("state", &self.state),
+            is("error", &self.error)
+        )
+    }
 }
 
 /// The caller and their permissions.
@@ -135,4 +123,58 @@ pub async fn me(api: Api, asked: Asked<Nothing, Nothing, Nothing>) -> Result<Me,
         namespace: api.access.namespace().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use swirl_model::WorkflowError;
+    use swirl_model::attribute::Attributes;
+    use swirl_model::instance::Header;
+    use swirl_model::time::Timestamp;
+
+    use super::*;
+
+    fn failed(id: &str, workflow: &str, state: Option<&str>, name: &str) -> Summary {
+        let mut error = WorkflowError::new(name, "it says no");
+        error.state = state.map(str::to_owned);
+        let header = json!({
+            "id": id, "definition": {"workflow": workflow, "version": "1"}, "version": "1", "input": null,
+            "started_at": 0, "depth": 0,
+        });
+        let header: Header = serde_json::from_value(header).unwrap();
+        Summary {
+            header: header.into(),
+            status: Status::Faulted,
+            suspended: false,
+            ended_at: Some(Timestamp(1)),
+            error: Some(error),
+            attributes: Attributes::new(),
+        }
+    }
+
+    #[test]
+    fn a_query_finds_exactly_the_failures_of_a_group() {
+        let all = [
+            failed("1", "order", Some("Say \"no\""), "timeout"),
+            failed("2", "order", Some("Pay"), "timeout"),
+            failed("3", "order", None, "timeout"),
+            failed("4", "order", Some("Pay"), "timeout"),
+            failed("5", "other\\", Some("Pay"), "timeout"),
+        ];
+        let groups = failures(&all);
+        let mut seen = 0;
+        for group in &groups {
+            let query = swirl_query::Query::parse(&group.query, Timestamp(0)).unwrap();
+            let found: Vec<_> = all.iter().filter(|one| query.matches(one)).collect();
+            assert_eq!(found.len(), group.count, "{}", group.query);
+            assert_eq!(
+                found[0].header.id.as_str(),
+                group.newest.as_deref().unwrap()
+            );
+            seen += found.len();
+        }
+        assert_eq!((groups.len(), seen, groups[0].count), (4, 5, 2));
+        assert!(groups.iter().all(|group| !group.more));
+    }
 }

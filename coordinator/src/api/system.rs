@@ -49,6 +49,10 @@ fn process(SeenProcess { process, seen }: SeenProcess, now: Timestamp) -> Proces
         since: process.since.into(),
         seen_at: seen.into(),
         alive: since(seen, now) < SILENT_MS as u64,
+        address: process.address,
+        pid: process.pid,
+        processor_percent: process.processor_percent,
+        memory_bytes: process.memory_bytes,
     }
 }
 

@@ -117,11 +117,22 @@ async fn nats(report: &mut Report, config: &Config) {
     let seen = streams.inspect(&client).await;
     report.ok("nats", format!("NATS {}", seen.version));
     for (stream, messages) in &seen.streams {
-        let message = format!("the stream {stream} holds {messages} messages");
+        let noun = if *messages == 1 {
+            "message"
+        } else {
+            "messages"
+        };
+        let message = format!("the stream {stream} holds {messages} {noun}");
         report.ok("nats-stream", message);
         if *stream == streams.dead() && *messages > 0 {
-            let message = format!("{messages} dead letters wait");
-            let hint = "'swirl dead-letters list' says why; retry or drop them";
+            let message = match messages {
+                1 => "1 message could not be processed, and is kept as a dead letter".to_owned(),
+                more => {
+                    format!("{more} messages could not be processed, and are kept as dead letters")
+                }
+            };
+            let hint = "look at them on the console's page Events or with 'swirl dead-letters list'; correct them, send \
+                        them again, or drop them";
             report.warning("nats-dead-letters", message, hint);
         }
     }

@@ -44,11 +44,14 @@ impl DeadLetters for Kept {
         Ok(found.map(letter))
     }
 
-    async fn send_again(&self, sequence: u64) -> Result<()> {
-        match self.0.get(sequence).await.map_err(unavailable)? {
-            Some(letter) => self.0.send_again(&letter).await.map_err(unavailable),
-            None => Ok(()),
+    async fn send_again(&self, sequence: u64, payload: Option<Vec<u8>>) -> Result<()> {
+        let Some(mut letter) = self.0.get(sequence).await.map_err(unavailable)? else {
+            return Ok(());
+        };
+        if let Some(payload) = payload {
+            letter.payload = payload.into();
         }
+        self.0.send_again(&letter).await.map_err(unavailable)
     }
 
     async fn remove(&self, sequence: u64) -> Result<bool> {

@@ -82,7 +82,8 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         let stop = swirl_cluster::until_outdated(stop, redis.clone());
         let (cluster, telemetry) =
             swirl_cluster::telemetry(cluster, config, "coordinator", process)?;
-        let presence = swirl_cluster::Presence::begin(&redis, "coordinator");
+        let address = listeners.api.local_addr().ok();
+        let presence = swirl_cluster::Presence::begin(&redis, "coordinator", address);
         let coordinated = coordinate(
             cluster, redis, listeners, reader, access, config, telemetry, stop,
         )

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use swirl_access::Need;
 
 use crate::actions::{DataPreview, Json, present};
@@ -328,6 +329,13 @@ pub struct Sample {
     pub status: Status,
     pub suspended: bool,
     pub started_at: Instant,
+    /// Its business key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_key: Option<String>,
+    /// Its search attributes that have a value.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("additionalProperties" = {"type": ["string", "number", "boolean"]}))]
+    pub attributes: Map<String, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Error>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -366,12 +374,23 @@ pub struct BatchResults {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct BatchResult {
     pub instance: String,
     pub outcome: Outcome,
     /// Of the instance by now; null: it is gone.
     #[schemars(with = "Option<String>")]
     pub status: Option<Status>,
+    /// Its business key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance_key: Option<String>,
+    /// Its search attributes that have a value.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("additionalProperties" = {"type": ["string", "number", "boolean"]}))]
+    pub attributes: Map<String, Value>,
+    /// With which it is faulted by now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<Error>,
     /// Why it was refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,

@@ -9,6 +9,8 @@ use crate::instant::Instant;
 use crate::words::words;
 
 const TAG: &str = "Dead letters";
+/// The largest correction, in bytes: an event of 1 MiB, of which JSON may escape each byte.
+const CORRECTION_BYTES_MAX: usize = 8 << 20;
 
 pub static LIST: Endpoint<Nothing, ListQuery, Nothing, DeadLetters> =
     Endpoint::new(Method::Get, "/api/v1/dead-letters", Need::Read)
@@ -39,7 +41,7 @@ pub static DROP: Endpoint<Letter, Reason, Nothing, DeadLetter> = Endpoint::new(
 .answers(200, "The letter that was dropped.")
 .refuses(&[404]);
 
-pub static RETRY: Endpoint<Letter, Reason, Nothing, Retried> = Endpoint::new(
+pub static RETRY: Endpoint<Letter, Reason, Option<Correction>, Retried> = Endpoint::new(
     Method::Post,
     "/api/v1/dead-letters/{sequence}/retry",
     Need::Operate,
@@ -47,10 +49,16 @@ pub static RETRY: Endpoint<Letter, Reason, Nothing, Retried> = Endpoint::new(
 .named(
     "retryDeadLetter",
     TAG,
-    "Sends the message again and drops the letter. An instance that was suspended for a task continues.",
+    "Sends the message again, as it was or corrected, and drops the letter. An instance that was suspended for a task \
+     continues.",
+)
+.takes(
+    CORRECTION_BYTES_MAX,
+    false,
+    r#"empty or {"payload": "the corrected message"}"#,
 )
 .answers(202, "Accepted.")
-.refuses(&[404, 409]);
+.refuses(&[400, 404, 409]);
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
@@ -130,6 +138,15 @@ pub struct EventName {
 pub struct Header {
     pub name: String,
     pub value: String,
+}
+
+/// What is sent in place of the message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(inline)]
+pub struct Correction {
+    /// The whole payload, at most 1 MiB. Headers and subject stay as they were.
+    pub payload: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -102,6 +102,11 @@ pub struct ListQuery {
     pub limit: Option<u32>,
 }
 
+/// A text as a value of a query.
+pub fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct Instances {
@@ -147,6 +152,16 @@ pub struct InstanceSummary {
     /// Whether it waits for an event, an answer or a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<bool>,
+    /// The events that its main path waits for, five at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 5))]
+    pub waits_for: Vec<AwaitedEvent>,
+    /// The earliest timer of its main path.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub due: Option<Instant>,
+    /// The instance whose sub-workflow it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

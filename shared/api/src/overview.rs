@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use swirl_access::Need;
 
 use crate::endpoint::{Endpoint, Method, Nothing};
-use crate::instance::Status;
-use crate::instant::Instant;
+use crate::instance::{InstanceSummary, Status};
 
 pub static OVERVIEW: Endpoint<Nothing, Nothing, Nothing, Overview> =
     Endpoint::new(Method::Get, "/api/v1/overview", Need::Read)
@@ -33,10 +32,10 @@ pub struct Overview {
     pub counts: Vec<StatusCount>,
     /// Of the newest 1000 that run.
     pub suspended: usize,
-    /// The newest 100 failures by workflow, state and error, the most frequent first.
+    /// The newest 1000 failures by workflow, state and error, the most frequent first.
     pub failures: Vec<Failures>,
     /// Those that have been running for longest, of the newest 1000.
-    pub oldest: Vec<Oldest>,
+    pub oldest: Vec<InstanceSummary>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,22 +53,19 @@ pub struct StatusCount {
 #[schemars(inline)]
 pub struct Failures {
     pub workflow: String,
+    /// The state in which they failed.
     pub state: Option<String>,
     pub error: String,
+    /// How many of the newest 1000.
     pub count: usize,
+    /// There are failures that were not looked at, and may be like these.
+    #[serde(default)]
+    pub more: bool,
     pub newest: Option<String>,
     pub message: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct Oldest {
-    pub id: String,
-    pub workflow: String,
-    pub version: String,
-    pub suspended: bool,
-    pub started_at: Instant,
+    /// Finds all of them, in GET /instances and in batches.
+    #[serde(default)]
+    pub query: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -58,6 +58,18 @@ pub struct Process {
     pub seen_at: Instant,
     /// It gave a sign of life in the last 20 seconds.
     pub alive: bool,
+    /// Where it listens.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
+    /// Its number on its machine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pid: Option<u32>,
+    /// The processor time that it used between its last two signs of life, in percent of one processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub processor_percent: Option<u32>,
+    /// Its memory that is resident in RAM.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -7,6 +7,7 @@ mod clock;
 mod connect;
 mod health;
 mod http;
+mod load;
 mod parts;
 mod presence;
 mod receipts;
@@ -25,6 +26,7 @@ pub use connect::{
 };
 pub use health::{ANSWER_MAX, Found, Servers};
 pub use http::{egress, http};
+pub use load::Load;
 pub use parts::Cluster;
 pub use presence::{Presence, SILENT_MS, host};
 pub use receipts::{report_failure, with_progress};

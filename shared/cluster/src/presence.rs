@@ -1,5 +1,6 @@
 //! Shows the operators of a cluster which processes are alive.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use swirl_ports::ProcessInfo;
@@ -8,6 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::health::ANSWER_MAX;
+use crate::load::Load;
 
 /// How often a process gives a sign of life.
 const EVERY: Duration = Duration::from_secs(5);
@@ -25,10 +27,10 @@ pub struct Presence {
 }
 
 impl Presence {
-    /// `role`: as it is shown, such as `worker`.
-    pub fn begin(redis: &Redis, role: &'static str) -> Presence {
+    /// `role`: as it is shown, such as `worker`. `address`: where it listens.
+    pub fn begin(redis: &Redis, role: &'static str, address: Option<SocketAddr>) -> Presence {
         Presence {
-            task: tokio::spawn(note(redis.clone(), role)),
+            task: tokio::spawn(note(redis.clone(), role, address)),
             redis: redis.clone(),
         }
     }
@@ -49,23 +51,25 @@ impl Drop for Presence {
     }
 }
 
-async fn note(redis: Redis, role: &'static str) {
+async fn note(redis: Redis, role: &'static str, address: Option<SocketAddr>) {
+    let load = Load::new();
     let mut process = None;
     loop {
         if process.is_none() {
-            process = describe(&redis, role).await;
+            process = describe(&redis, role, address).await;
         }
-        if let Some(process) = &process
-            && let Err(error) = redis.note_process(process, KEPT_MS).await
-        {
-            tracing::debug!(%error, "a sign of life is late");
+        if let Some(process) = &mut process {
+            load.note(process);
+            if let Err(error) = redis.note_process(process, KEPT_MS).await {
+                tracing::debug!(%error, "a sign of life is late");
+            }
         }
         tokio::time::sleep(EVERY).await;
     }
 }
 
 /// By the clock of Redis, which all processes go by.
-async fn describe(redis: &Redis, role: &str) -> Option<ProcessInfo> {
+async fn describe(redis: &Redis, role: &str, address: Option<SocketAddr>) -> Option<ProcessInfo> {
     let since = redis.now().await.ok()?;
     Some(ProcessInfo {
         id: redis.process_id().to_owned(),
@@ -73,6 +77,9 @@ async fn describe(redis: &Redis, role: &str) -> Option<ProcessInfo> {
         host: host(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         since,
+        address: address.map(|address| address.to_string()),
+        pid: Some(std::process::id()),
+        ..ProcessInfo::default()
     })
 }
 

@@ -23,6 +23,7 @@ pub use export::{Error, Protocol, Settings};
 pub use measured::Measured;
 pub use metrics::{CONTENT_TYPE, Metrics};
 pub use observer::Telemetry;
+pub use process::{memory, processor_time};
 pub use served::Served;
 pub use traced::Traced;
 pub use watched::Watched;

@@ -25,15 +25,16 @@ pub(crate) fn watch(meter: &Meter) {
         .build();
 }
 
-/// The resident memory in bytes.
-fn memory() -> Option<i64> {
+/// The memory of this process that is resident in RAM, in bytes; `None` without `/proc`.
+pub fn memory() -> Option<i64> {
     let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
     let pages: i64 = statm.split(' ').nth(1)?.parse().ok()?;
     let page = i64::try_from(rustix::param::page_size()).ok()?;
     pages.checked_mul(page)
 }
 
-fn processor_time() -> Duration {
+/// The processor time that this process has used, on all processors.
+pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or_default()
 }

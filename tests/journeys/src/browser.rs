@@ -143,6 +143,17 @@ impl Browser {
         .await
     }
 
+    /// As [`fill`](Browser::fill), of the field within the part of the page that an XPath selects.
+    pub async fn fill_in(&self, part: &str, label: &str, text: &str) -> Result<()> {
+        let path = format!("{part}{}", labelled(label));
+        unless_replaced(async || {
+            let field = self.visible(&path, label).await?;
+            field.clear().await?;
+            Ok(field.send_keys(text).await?)
+        })
+        .await
+    }
+
     /// Clicks the box with this name.
     pub async fn tick(&self, name: &str) -> Result<()> {
         let path = format!("//input[@type='checkbox'][@aria-label={}]", quoted(name));

@@ -86,12 +86,12 @@ pub async fn check(dev: &Dev) {
             "This server is ready",
             "Memory of this process",
             "All 2 checks passed.",
-            "None is late.",
+            "None is overdue.",
         ],
     );
     has(
         &browser.page("/").await,
-        &["How late the work is", "everything (swirl dev)"],
+        &["Is work waiting?", "everything (swirl dev)", "Process id"],
     );
 }
 
@@ -153,7 +153,17 @@ async fn failures(dev: &Dev, browser: &Browser<'_>) {
     let id = started(dev, "faulty", input).await;
     having(dev, &id, "faulted").await;
     let overview = browser.page("/").await;
-    has(&overview, &["What fails", "faulty", "Work", "faulted"]);
+    has(
+        &overview,
+        &[
+            "What has failed",
+            "faulty",
+            "Work",
+            "faulted",
+            "again…",
+            "status = faulted and workflow = ",
+        ],
+    );
     let path = format!("/instances/{id}");
     let page = browser.page(&path).await;
     has(
@@ -402,7 +412,7 @@ async fn batches(dev: &Dev, browser: &Browser<'_>) {
     assert_eq!(unknown.status, 404);
     has(
         &browser.page("/batches").await,
-        &["Cancel", "1 of 1", "processed"],
+        &["Cancel", "1 of 1", "1 cancelled", "all succeeded"],
     );
 }
 
@@ -539,7 +549,7 @@ async fn events(dev: &Dev, browser: &Browser<'_>) {
         &[
             "Nothing would receive it",
             "console-event",
-            "<span class=\"tag\">order</span>",
+            "&#39;order&#39; is &#39;other&#39;",
         ],
     );
     let text = text.replace("other", "console-event");

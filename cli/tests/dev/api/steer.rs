@@ -93,6 +93,21 @@ async fn at_a_glance(dev: &Dev) {
         .find(|row| row["workflow"] == "faulty" && row["newest"] == json!(failed));
     let group = group.unwrap_or_else(|| panic!("{body:#}"));
     assert_eq!(group["state"], "Work");
+    // Its query finds these failures and no others.
+    let query = group["query"].as_str().unwrap();
+    let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+    let found = dev
+        .get(&format!("/api/v1/instances?limit=1000&query={query}"))
+        .await
+        .is(200);
+    let found = found["instances"].as_array().unwrap();
+    assert_eq!(json!(found.len()), group["count"], "{group:#}");
+    assert!(found.iter().any(|row| row["id"] == json!(failed)));
+    let oldest = body["oldest"].as_array().unwrap();
+    assert!(
+        oldest.iter().all(|row| row["status"] == "running"),
+        "{body:#}"
+    );
     let me = dev.get("/api/v1/me").await.is(200);
     assert_eq!(
         (&me["open"], &me["name"], &me["namespace"]),

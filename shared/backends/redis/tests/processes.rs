@@ -15,6 +15,8 @@ fn process(id: &str, role: &str, since: i64) -> ProcessInfo {
         host: "h".to_owned(),
         version: "1".to_owned(),
         since: Timestamp(since),
+        pid: Some(7),
+        ..ProcessInfo::default()
     }
 }
 

@@ -193,9 +193,13 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
         .shows(&["not a CloudEvent", "swirl.events.bank", "/bank"])
         .await?;
     // It still has none, so it becomes a dead letter again, with another number.
-    browser.press("Send again…").await?;
+    browser.press("Send again as it is…").await?;
     browser
-        .fill("Reason, for the audit log", "perhaps it has an id now")
+        .fill_in(
+            "//details[@open]",
+            "Reason, for the audit log",
+            "perhaps it has an id now",
+        )
         .await?;
     browser.press("Send it again").await?;
     browser.shows(&["The message was sent again."]).await?;
@@ -205,19 +209,64 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
     });
     let next = next.await?;
     browser.open(&format!("/dead-letters/{next}")).await?;
+    let label = "Message";
+    let wrong = browser.filled(label).await?;
+    anyhow::ensure!(
+        wrong.contains("org.example.paid"),
+        "not the message: {wrong}"
+    );
+    browser
+        .press_refused("Send the corrected message", 400)
+        .await?;
+    browser
+        .shows(&["It was not sent: the event has no 'id'"])
+        .await?;
+    let kept = browser.filled(label).await?;
+    anyhow::ensure!(kept == wrong, "the correction is lost: {kept}");
+    let corrected =
+        json!({"specversion": "1.0", "id": "b-1", "source": "/bank", "type": "org.example.paid"});
+    browser.fill(label, &corrected.to_string()).await?;
+    browser
+        .fill("Reason, for the audit log", "the id was missing")
+        .await?;
+    browser.press("Send the corrected message").await?;
+    browser
+        .shows(&["The message was sent again.", "There are no dead letters"])
+        .await?;
+    until("the corrected event", async || {
+        let found = cluster.api.get("/events").await?;
+        let mut events = found["events"].as_array().into_iter().flatten();
+        let is_there = events.any(|event| event["id"] == "b-1");
+        Ok(if is_there {
+            Ok(())
+        } else {
+            Err(found.to_string())
+        })
+    })
+    .await?;
+    nats.publish("swirl.events.bank", event.to_string().into())
+        .await?;
+    nats.flush().await?;
+    let third = letter().await?;
+    browser.open(&format!("/dead-letters/{third}")).await?;
     browser.press("Drop…").await?;
     browser
-        .fill("Reason, for the audit log", "the bank sends it anew")
+        .fill_in(
+            "//details[@open]",
+            "Reason, for the audit log",
+            "the bank sends it anew",
+        )
         .await?;
     browser.press("Drop the message").await?;
     browser
-        .shows(&["The message was dropped.", "There are no dead letters."])
+        .shows(&["The message was dropped.", "There are no dead letters"])
         .await?;
     browser.press("Audit").await?;
     browser
         .shows(&[
             "sent a dead letter again",
             "perhaps it has an id now",
+            "the id was missing",
             "dropped a dead letter",
             "the bank sends it anew",
         ])

@@ -10,8 +10,11 @@ pub async fn correct(stage: Stage) -> Result<()> {
     let dev = stage.dev(&[]).await?;
     let browser = &stage.browser;
     browser.open("/").await?;
-    browser.shows(&["Nothing has run yet"]).await?;
+    browser
+        .shows(&["Nothing has run yet", "swirl deploy order.sw.yaml"])
+        .await?;
     browser.press("Show the definitions").await?;
+    browser.shows(&["Nothing is deployed yet"]).await?;
     browser.press("Deploy a definition").await?;
     let label = "Document, in YAML or JSON";
     let good = greeting("1.0.0", "Hello");
@@ -114,6 +117,9 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
     ensure!(!browser.has(".cm-search").await?, "the search stays open");
     browser.keys(Key::Escape).await?;
     browser.keys(Key::Tab).await?;
+    let there = at().await?;
+    ensure!(there == "Files that it refers to", "Tab leads to {there}");
+    browser.keys(Key::Tab).await?;
     let there = browser.run("return document.activeElement.name").await?;
     ensure!(there == "reason", "Tab leads to {there}");
     browser.keys(Key::Tab).await?;
@@ -167,6 +173,9 @@ pub async fn versions(stage: Stage) -> Result<()> {
     let dev = stage.dev(&documents.each_ref().map(String::as_str)).await?;
     let browser = &stage.browser;
     browser.open("/definitions").await?;
+    browser.shows(&["1.1.0 current", "on request"]).await?;
+    browser.lacks("1.0.0").await?;
+    browser.open("/definitions?old=1").await?;
     browser.shows(&["1.1.0 current", "1.0.0"]).await?;
     browser.open("/definitions/greeting/1.1.0").await?;
     browser.shows(&["Welcome", "Digest"]).await?;
@@ -188,4 +197,45 @@ pub async fn versions(stage: Stage) -> Result<()> {
     let found = dev.api.get("/definitions/greeting").await?;
     ensure!(found["version"] == "1.1.0", "{found:#}");
     Ok(())
+}
+
+/// A definition with a file, and its next version.
+pub async fn files(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/definitions").await?;
+    browser.press("Begin with an example").await?;
+    let label = "Document, in YAML or JSON";
+    let document = browser.filled(label).await?;
+    ensure!(document.contains("id: greeting"), "{document}");
+    let document = document.replace("states:", "constants: texts.json\nstates:");
+    browser.fill(label, &document).await?;
+    browser.press_refused("Check and deploy", 422).await?;
+    browser.shows(&["texts.json"]).await?;
+    browser.press("Files that it refers to").await?;
+    browser.fill("Name of file 1", "texts.json").await?;
+    browser
+        .fill("Content of file 1", "{\"hello\": \"Good day\"}")
+        .await?;
+    browser.press("Check and deploy").await?;
+    browser
+        .shows(&["The definition is deployed.", "Greets a person by name."])
+        .await?;
+    browser.press("texts.json").await?;
+    browser.shows(&["Good day"]).await?;
+    browser.press("Edit as a new version").await?;
+    let document = browser.filled(label).await?;
+    ensure!(document.contains("version: 1.0.1"), "{document}");
+    browser.press("Check and deploy").await?;
+    browser
+        .shows(&["The definition is deployed.", "1.0.1 current", "Versions"])
+        .await?;
+    let found = dev.api.get("/definitions/greeting").await?;
+    ensure!(found["resources"][0] == "texts.json", "{found:#}");
+    browser.press("1.0.0").await?;
+    browser.press("Make it current…").await?;
+    browser.press("Make this version current").await?;
+    browser
+        .shows(&["This version is current now", "1.0.0 current"])
+        .await
 }

@@ -28,7 +28,11 @@ pub async fn send(stage: Stage) -> Result<()> {
             "with order = a-1",
         ])
         .await?;
-    browser.press("Events").await?;
+    browser
+        .open("/events?type=org.example.approved&source=/desk&with-order=a-1")
+        .await?;
+    let draft = browser.filled("A CloudEvent, as JSON").await?;
+    anyhow::ensure!(draft.contains("\"order\": \"a-1\""), "{draft}");
     browser
         .fill("A CloudEvent, as JSON", &approved("a-1"))
         .await?;
@@ -72,5 +76,7 @@ pub async fn explain(stage: Stage) -> Result<()> {
     browser
         .shows(&["waits for it in Await approval", "a-1"])
         .await?;
-    browser.shows(&["None was received."]).await
+    browser
+        .shows(&["No event has been received yet", "swirl send-event"])
+        .await
 }

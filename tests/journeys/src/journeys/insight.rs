@@ -114,13 +114,15 @@ pub async fn system(stage: Stage) -> Result<()> {
     enter(browser, &cluster.viewer).await?;
     browser
         .shows(&[
-            "How late the work is",
-            "Tasks",
+            "Is work waiting?",
+            "Steps of instances",
             "Timers",
-            "None is late.",
+            "None is overdue.",
             "Processes",
             "coordinator",
             "worker",
+            "127.0.0.1:",
+            "MiB",
             "Running since",
         ])
         .await?;
@@ -156,7 +158,7 @@ pub async fn of_dev(stage: Stage) -> Result<()> {
     let browser = &stage.browser;
     browser.open("/").await?;
     browser
-        .shows(&["None waits for a worker.", "everything (swirl dev)"])
+        .shows(&["None is waiting for a worker.", "everything (swirl dev)"])
         .await?;
     browser.open("/system").await?;
     browser

@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use serde_json::json;
 
 use crate::browser::short;
-use crate::definitions::APPROVAL;
+use crate::definitions::{APPROVAL, ORDER};
 use crate::server::Dev;
 use crate::stage::Stage;
 
@@ -72,7 +72,7 @@ pub async fn stay_ticked(stage: Stage) -> Result<()> {
     browser.run("document.activeElement.blur()").await?;
     let late = approvals(&dev, 1).await?;
     let looked = "const { promise, resolve } = Promise.withResolvers();
-        setTimeout(() => resolve(document.querySelectorAll('.tick :checked').length), 4000);
+        setTimeout(() => resolve(document.querySelectorAll('.tick [name=instance]:checked').length), 4000);
         return promise";
     ensure!(browser.run(looked).await? == 1, "the tick is lost");
     browser.lacks(&short(&late[0])).await?;
@@ -115,4 +115,63 @@ pub async fn views(stage: Stage) -> Result<()> {
     let left = dev.api.get("/views").await?;
     ensure!(left["views"] == json!([]), "{left:#}");
     Ok(())
+}
+
+/// Sorts, hides, chooses columns, ticks all: the same with any list.
+pub async fn columns(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER, APPROVAL]).await?;
+    for (order, amount) in [("o-1", 20), ("o-2", 250_000), ("o-3", 3)] {
+        let input = json!({"order": order, "amount": amount});
+        let id = dev.api.start("order", &input).await?;
+        match amount {
+            250_000 => dev.api.faulted(&id).await?,
+            _ => dev.api.completed(&id).await?,
+        };
+    }
+    let waits = dev.api.start("approval", &json!({"order": "a-1"})).await?;
+    dev.api.waiting(&waits).await?;
+    let browser = &stage.browser;
+    browser.open("/instances?workflow=approval").await?;
+    browser
+        .shows(&["◷ waiting", "Await approval", "approved (order a-1)"])
+        .await?;
+    browser.open("/instances?workflow=order").await?;
+    let order = async || {
+        let names = browser
+            .run("return [...document.querySelectorAll('td.name')].map((one) => one.textContent.trim()).join(' ')")
+            .await?;
+        anyhow::Ok(names.as_str().unwrap_or_default().to_owned())
+    };
+    ensure!(order().await? == "o-3 o-2 o-1", "{}", order().await?);
+    browser.press("amount").await?;
+    ensure!(order().await? == "o-3 o-1 o-2", "{}", order().await?);
+    browser.press("amount").await?;
+    ensure!(order().await? == "o-2 o-1 o-3", "{}", order().await?);
+    ensure!(browser.has("th[aria-sort=descending]").await?);
+    browser.press("Columns…").await?;
+    browser
+        .run("for (const one of document.querySelectorAll('fieldset input')) one.checked = ['id', 'status'].includes(one.value)")
+        .await?;
+    browser.press("Show these columns").await?;
+    browser.shows(&["Id", "Status"]).await?;
+    browser.lacks("Duration").await?;
+    // This browser keeps them.
+    browser.open("/instances?status=faulted").await?;
+    browser.shows(&["o-2"]).await?;
+    browser.lacks("Duration").await?;
+    browser.press("Columns…").await?;
+    browser.press("Back to the default").await?;
+    browser.shows(&["Duration"]).await?;
+    browser.open("/instances").await?;
+    browser.tick("Tick all on this page").await?;
+    let count = browser
+        .run("return document.querySelectorAll('td.tick input[name=instance]:checked').length")
+        .await?;
+    ensure!(count == 4, "{count} are ticked");
+    browser.choose("Started", "last 15 minutes").await?;
+    browser.choose("Workflow", "order").await?;
+    browser.press("Show").await?;
+    browser.shows(&["o-1", "o-3"]).await?;
+    browser.lacks("a-1").await?;
+    browser.picture("console-list.png", 420).await
 }

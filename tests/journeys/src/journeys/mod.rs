@@ -36,7 +36,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 39] = [
+pub const ALL: [Journey; 45] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -85,6 +85,16 @@ pub const ALL: [Journey; 39] = [
     journey("retry twenty instances with a batch", |stage| {
         Box::pin(faults::batch(stage))
     }),
+    journey("retry all failures of one kind", |stage| {
+        Box::pin(faults::kind(stage))
+    }),
+    journey(
+        "correct the data of many, and go back to a state",
+        |stage| Box::pin(faults::patch(stage)),
+    ),
+    journey("sort a list, choose its columns, and tick all", |stage| {
+        Box::pin(listing::columns(stage))
+    }),
     journey("tick two instances, and cancel them", |stage| {
         Box::pin(listing::tick(stage))
     }),
@@ -115,6 +125,9 @@ pub const ALL: [Journey; 39] = [
     journey("compare two versions, and delete the older one", |stage| {
         Box::pin(definitions::versions(stage))
     }),
+    journey("deploy a file with it, then the next version", |stage| {
+        Box::pin(definitions::files(stage))
+    }),
     journey("pause a schedule", |stage| {
         Box::pin(operate::pause_schedule(stage))
     }),
@@ -126,6 +139,9 @@ pub const ALL: [Journey; 39] = [
     }),
     journey("read every page in the dark", |stage| {
         Box::pin(ways::dark(stage))
+    }),
+    journey("find the way on a phone", |stage| {
+        Box::pin(ways::phone(stage))
     }),
     journey("read every page on a narrow screen", |stage| {
         Box::pin(ways::narrow(stage))
@@ -148,6 +164,11 @@ pub const ALL: [Journey; 39] = [
     Journey {
         name: "tick two instances without scripts",
         run: |stage| Box::pin(listing::tick(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "retry all failures of one kind without scripts",
+        run: |stage| Box::pin(faults::kind(stage)),
         scripts: false,
     },
     Journey {

@@ -39,7 +39,13 @@ pub async fn pause_schedule(stage: Stage) -> Result<()> {
     let browser = &stage.browser;
     browser.open("/schedules").await?;
     browser
-        .shows(&["hourly", "0 * * * *", "Starts next:"])
+        .shows(&[
+            "hourly",
+            "every hour, on the hour",
+            "0 * * * *",
+            "Starts next",
+            "(in ",
+        ])
         .await?;
     browser.press("Pause…").await?;
     browser
@@ -47,7 +53,7 @@ pub async fn pause_schedule(stage: Stage) -> Result<()> {
         .await?;
     browser.press("Pause the schedule").await?;
     browser
-        .shows(&["The schedule is paused.", "‖ paused", "Would start next:"])
+        .shows(&["The schedule is paused.", "‖ paused", "Would start next"])
         .await?;
     let found = dev.api.get("/schedules").await?;
     anyhow::ensure!(found["schedules"][0]["paused"] == true, "{found:#}");
@@ -60,7 +66,7 @@ pub async fn pause_schedule(stage: Stage) -> Result<()> {
     browser.press("Resume…").await?;
     browser.press("Resume the schedule").await?;
     browser
-        .shows(&["The schedule starts instances again.", "Starts next:"])
+        .shows(&["The schedule starts instances again.", "Starts next"])
         .await?;
     browser.lacks("‖ paused").await?;
     browser.press("Backfill a period…").await?;
@@ -81,6 +87,10 @@ pub async fn pause_schedule(stage: Stage) -> Result<()> {
     );
     browser.press("Start these").await?;
     browser.shows(&["hourly: what was started"]).await?;
+    browser.open("/schedules").await?;
+    browser.shows(&["Started last", "✓ completed"]).await?;
+    browser.press("All instances of the schedule").await?;
+    browser.shows(&["hourly", "✓ completed"]).await?;
     browser.press("Audit").await?;
     browser
         .shows(&[

@@ -134,7 +134,9 @@ async fn pages(dev: &Dev) -> Result<Vec<String>> {
         format!("/instances/{waits}"),
         format!("/instances/{faulted}?at=5"),
         "/batches".to_owned(),
+        "/instances?sort=-duration&top=1&since=1h".to_owned(),
         "/definitions".to_owned(),
+        "/definitions?old=1&q=order".to_owned(),
         "/definitions/order/1.0.0".to_owned(),
         "/deploy".to_owned(),
         "/start/visit/1.0.0".to_owned(),
@@ -170,6 +172,35 @@ pub async fn dark(stage: Stage) -> Result<()> {
     Ok(())
 }
 
+/// The navigation folds away, with and without scripts; dates have labels.
+pub async fn phone(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER]).await?;
+    let id = dev
+        .api
+        .start("order", &json!({"order": "o-1", "amount": 5}))
+        .await?;
+    dev.api.completed(&id).await?;
+    let browser = &stage.browser;
+    browser.resize(375, 780).await?;
+    browser.open("/instances").await?;
+    let folded = browser
+        .run("return document.querySelector('.side').getBoundingClientRect().height")
+        .await?;
+    let height = folded.as_f64().unwrap_or(f64::MAX);
+    ensure!(height < 80.0, "the navigation takes {height} pixels");
+    let label = browser
+        .run(
+            "const cell = document.querySelector('td[data-label=Started]');
+             return getComputedStyle(cell, '::before').content",
+        )
+        .await?;
+    ensure!(label == "\"Started\"", "a date has the label {label}");
+    browser.press("Menu").await?;
+    browser.check().await?;
+    browser.press("Definitions").await?;
+    browser.shows(&["order", "current"]).await
+}
+
 /// The elements that make the page wider than the screen, if any.
 const TOO_WIDE: &str = "
     const { scrollWidth, clientWidth } = document.documentElement;
@@ -202,7 +233,7 @@ pub async fn without_scripts(stage: Stage) -> Result<()> {
     // A script would show how long ago that was.
     browser.shows(&["✕ faulted", "T", "Z"]).await?;
     browser.lacks("ago").await?;
-    browser.press(&short(&id)).await?;
+    browser.press("o-1").await?;
     browser.press("Skip the step…").await?;
     browser.fill("Result", "{\"payment\": 77}").await?;
     browser

@@ -3,7 +3,6 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use crate::browser::short;
 use crate::definitions::{BOOKING, SAGA};
 use crate::stage::Stage;
 
@@ -15,7 +14,7 @@ pub async fn branch(stage: Stage) -> Result<()> {
     dev.api.faulted(&id).await?;
     let browser = &stage.browser;
     browser.open("/instances?status=faulted").await?;
-    browser.press(&short(&id)).await?;
+    browser.press("A-2108").await?;
     // The failure is named, and the step that failed is open.
     browser
         .shows(&[
