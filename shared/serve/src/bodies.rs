@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use futures::task::AtomicWaker;
@@ -77,10 +77,26 @@ struct Entry {
     given_up: Arc<GivenUp>,
 }
 
+/// Whether somebody's memory was given to others.
 #[derive(Default)]
-struct GivenUp {
+pub(crate) struct GivenUp {
     is: AtomicBool,
     waker: AtomicWaker,
+}
+
+impl GivenUp {
+    pub fn give_up(&self) {
+        self.is.store(true, Ordering::Release);
+        self.waker.wake();
+    }
+
+    pub fn is(&self) -> bool {
+        self.is.load(Ordering::Acquire)
+    }
+
+    pub fn wakes(&self, waker: &Waker) {
+        self.waker.register(waker);
+    }
 }
 
 /// The bytes of one body, which are released when it is dropped.
@@ -145,8 +161,7 @@ impl Held {
                 return Err(BodyError::NoRoom);
             };
             if let Some(given_up) = open.remove(number) {
-                given_up.is.store(true, Ordering::Release);
-                given_up.waker.wake();
+                given_up.give_up();
                 tracing::debug!("a body that is incomplete is given up for others");
             }
         }
@@ -206,7 +221,7 @@ impl<B> Paced<B> {
 
     fn is_given_up(&self) -> bool {
         let held = self.held.as_ref();
-        held.is_some_and(|held| held.given_up.is.load(Ordering::Acquire))
+        held.is_some_and(|held| held.given_up.is())
     }
 }
 
@@ -224,7 +239,7 @@ where
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         if let Some(held) = &this.held {
-            held.given_up.waker.register(context.waker());
+            held.given_up.wakes(context.waker());
         }
         if this.is_given_up() {
             this.held = None;

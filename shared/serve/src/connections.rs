@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use crate::answers::{Answers, Taking, Untaken};
 use crate::bodies::{Bodies, BodyLimits};
 use crate::headers::{Prompt, UnderWay};
 use crate::room::{Room, connections_max};
@@ -51,6 +52,8 @@ pub struct Limits {
     /// A connection is closed if the client reads nothing of its answer for this long.
     pub write: Duration,
     pub bodies: BodyLimits,
+    /// The bytes of all large answers that clients haven't taken yet.
+    pub answers: usize,
 }
 
 impl Default for Limits {
@@ -63,6 +66,7 @@ impl Default for Limits {
             idle: Duration::from_secs(120),
             write: Duration::from_secs(30),
             bodies: BodyLimits::default(),
+            answers: 256 << 20,
         }
     }
 }
@@ -78,6 +82,7 @@ pub struct Connections {
     limits: Limits,
     room: Room,
     bodies: Bodies,
+    answers: Answers,
     tasks: JoinSet<()>,
     ending: GracefulShutdown,
     /// No further requests are accepted: for connections that have sent nothing yet.
@@ -93,6 +98,7 @@ impl Connections {
             limits,
             room: Room::new(limits.connections, limits.of_address),
             bodies: Bodies::new(limits.bodies),
+            answers: Answers::new(limits.answers),
             tasks: JoinSet::new(),
             ending: GracefulShutdown::new(),
             over: watch::Sender::new(false),
@@ -142,6 +148,7 @@ impl Connections {
             peer: Peer(peer),
             bodies: self.bodies.clone(),
             under_way: UnderWay::default(),
+            untaken: self.answers.of_connection(),
         };
         let watcher = self.ending.watcher();
         let mut over = self.over.subscribe();
@@ -177,6 +184,7 @@ struct OfPeer {
     peer: Peer,
     bodies: Bodies,
     under_way: UnderWay,
+    untaken: Untaken,
 }
 
 impl Service<Request<Incoming>> for OfPeer {
@@ -188,10 +196,11 @@ impl Service<Request<Incoming>> for OfPeer {
         let under_way = self.under_way.begin();
         request.extensions_mut().insert(self.peer);
         let answer = self.inner.call(request.map(|body| self.bodies.paced(body)));
+        let untaken = self.untaken.clone();
         Box::pin(async move {
             let answer = answer.await;
             drop(under_way);
-            answer
+            answer.map(|answer| untaken.counted(answer))
         })
     }
 }
@@ -213,10 +222,11 @@ async fn serve(
     watcher: Watcher,
 ) {
     let stream = WriteTimeout::new(stream, limits.write);
-    let under_way = service.under_way.clone();
+    let (under_way, untaken) = (service.under_way.clone(), service.untaken.clone());
     let done = match tls {
         None => {
-            let stream = TokioIo::new(Prompt::new(stream, limits.headers, under_way));
+            let stream = Prompt::new(stream, limits.headers, under_way);
+            let stream = TokioIo::new(Taking::new(stream, untaken));
             let connection = http(limits.idle).serve_connection(stream, service);
             watcher.watch(connection).await
         }
@@ -232,7 +242,8 @@ async fn serve(
                     return;
                 }
             };
-            let stream = TokioIo::new(Prompt::new(stream, limits.headers, under_way));
+            let stream = Prompt::new(stream, limits.headers, under_way);
+            let stream = TokioIo::new(Taking::new(stream, untaken));
             let connection = http(limits.idle).serve_connection(stream, service);
             watcher.watch(connection).await
         }

@@ -14,10 +14,13 @@ use tokio::time::timeout;
 
 const LONG: Duration = Duration::from_secs(120);
 const NEVER: Duration = Duration::from_secs(3600);
+/// More than the buffers of sockets take.
+const LARGE: usize = 32 << 20;
 
 async fn serve(limits: Limits) -> SocketAddr {
     let router = Router::new()
         .route("/", get(async || "here"))
+        .route("/large", get(async || vec![b'x'; LARGE]))
         .route("/echo", post(async |body: Bytes| body));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -115,4 +118,46 @@ async fn an_address_has_its_share() {
     read_until(&mut first, "here").await;
     let mut second = TcpStream::connect(address).await.unwrap();
     assert_eq!(read_until(&mut second, "never").await, "");
+}
+
+async fn asks_for_much(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = b"GET /large HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.unwrap();
+    stream
+}
+
+/// How much arrives before the other end closes.
+async fn taken(mut stream: TcpStream) -> usize {
+    let (mut all, mut some) = (0, vec![0; 1 << 20]);
+    let read = timeout(LONG, async {
+        while let Ok(count @ 1..) = stream.read(&mut some).await {
+            all += count;
+        }
+    });
+    read.await.unwrap();
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_that_nobody_takes_make_room_for_others() {
+    let limits = Limits {
+        first_byte: NEVER,
+        idle: NEVER,
+        write: NEVER,
+        answers: LARGE + LARGE / 2,
+        ..Limits::default()
+    };
+    let address = serve(limits).await;
+    let untaken = asks_for_much(address).await;
+    let begun = untaken.readable();
+    timeout(LONG, begun).await.unwrap().unwrap();
+    // Time has to pass: so that it is old.
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert!(taken(asks_for_much(address).await).await > LARGE);
+    assert!(taken(untaken).await < LARGE);
+    // Who reads leaves nothing behind.
+    for _ in 0..3 {
+        assert!(taken(asks_for_much(address).await).await > LARGE);
+    }
 }
