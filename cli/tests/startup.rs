@@ -1,4 +1,4 @@
-//! Processes whose servers are missing, refuse them, or permit only part of their work.
+//! Processes whose servers are missing, refuse them, or permit only part of their work; and that have too much of it.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;
@@ -6,10 +6,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
 use swirl_servers::{
-    NatsOptions, NatsServer, PATIENCE, RedisOptions, RedisServer, free_port, until,
+    NatsOptions, NatsServer, PATIENCE, RedisOptions, RedisSentinels, RedisServer, free_port, until,
 };
 
 struct Process {
@@ -21,12 +23,21 @@ struct Process {
 
 impl Process {
     fn start(role: &str, redis: u16, nats: u16) -> Process {
+        Process::on(
+            role,
+            &["--redis-url", &format!("redis://127.0.0.1:{redis}")],
+            nats,
+        )
+    }
+
+    fn on(role: &str, redis: &[&str], nats: u16) -> Process {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("log");
         let port = free_port().unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_swirl"));
         command
-            .args([role, "--redis-url", &format!("redis://127.0.0.1:{redis}")])
+            .arg(role)
+            .args(redis)
             .args(["--nats-url", &format!("nats://127.0.0.1:{nats}")])
             .args(["--redis-shards", "4", "--nats-events-bytes-max", "16MiB"])
             .args(["--nats-tasks-bytes-max", "16MiB"])
@@ -86,14 +97,38 @@ impl Process {
     }
 
     fn get(&self, path: &str) -> Option<String> {
+        self.ask("GET", path, "")
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> Option<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
         stream.set_read_timeout(Some(PATIENCE)).ok()?;
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let length = body.len();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
         stream.write_all(request.as_bytes()).ok()?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).ok()?;
         Some(answer)
+    }
+
+    /// Deploys a definition, and starts an instance of it. Returns the path of the instance.
+    fn runs(&self, definition: &Value) -> String {
+        let deployed = self.ask("POST", "/api/v1/definitions", &definition.to_string());
+        let deployed = deployed.unwrap();
+        assert!(deployed.starts_with("HTTP/1.1 20"), "{deployed}");
+        let (_, body) = deployed.split_once("\r\n\r\n").unwrap();
+        let body: Value = serde_json::from_str(body).unwrap();
+        let id = body["id"].as_str().unwrap();
+        let path = format!("/api/v1/workflows/{id}/instances");
+        let started = self.ask("POST", &path, "{}").unwrap();
+        assert!(started.starts_with("HTTP/1.1 201"), "{started}");
+        let location = started
+            .lines()
+            .find_map(|line| line.strip_prefix("location: "));
+        location.unwrap().to_owned()
     }
 
     fn is_ready(&self) -> bool {
@@ -237,4 +272,67 @@ fn missing_permissions_are_reported() {
     });
     worker.becomes("JetStream");
     assert!(!worker.is_ready());
+}
+
+/// Calls a service, so only a worker can run it.
+fn calls(port: u16) -> Value {
+    json!({
+        "document": {"dsl": "1.0.0", "namespace": "test", "name": "calls", "version": "1.0.0"},
+        "do": [{"ask": {"call": "http", "with": {
+            "method": "get", "endpoint": format!("http://127.0.0.1:{port}/"),
+        }}}],
+    })
+}
+
+#[test]
+fn a_backlog_that_does_not_shrink_is_reported() {
+    let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
+    let coordinator = Process::start("coordinator", redis.port(), nats.port());
+    coordinator.until("readiness", || coordinator.is_ready());
+    // No worker takes the task.
+    let instance = coordinator.runs(&calls(free_port().unwrap()));
+    let begun = Instant::now();
+    coordinator.becomes("tasks wait in NATS, and haven't become fewer for");
+    assert!(begun.elapsed() >= Duration::from_secs(30));
+    assert!(coordinator.is_ready(), "no other coordinator could do more");
+    let _worker = Process::start("worker", redis.port(), nats.port());
+    coordinator.until("the end of the backlog", || {
+        !coordinator.ready().unwrap().contains("limited")
+    });
+    coordinator.until("the end of the instance", || {
+        let instance = coordinator.get(&instance).unwrap();
+        !instance.contains("\"status\":\"running\"")
+    });
+}
+
+/// The address of the master isn't in the settings: the sentinels tell it.
+#[test]
+fn the_master_of_sentinels_is_called_by_no_function() {
+    let redis = RedisSentinels::start(0, 1).unwrap();
+    let nats = NatsServer::start().unwrap();
+    let urls = redis
+        .urls()
+        .remove(0)
+        .replace("redis://", "redis-sentinel://");
+    let on = [
+        "--redis-url",
+        &urls,
+        "--redis-sentinel-master",
+        RedisSentinels::NAME,
+    ];
+    let [coordinator, worker] =
+        ["coordinator", "worker"].map(|role| Process::on(role, &on, nats.port()));
+    worker.until("readiness", || worker.is_ready());
+    coordinator.until("readiness", || coordinator.is_ready());
+    let instance = coordinator.runs(&calls(redis.master_port().unwrap()));
+    coordinator.until("the end of the instance", || {
+        let instance = coordinator.get(&instance).unwrap();
+        assert!(!instance.contains("\"status\":\"completed\""), "{instance}");
+        instance.contains("\"status\":\"faulted\"")
+    });
+    let instance = coordinator.get(&instance).unwrap();
+    assert!(
+        instance.contains("is a server of this installation"),
+        "{instance}"
+    );
 }
