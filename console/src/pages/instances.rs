@@ -313,7 +313,7 @@ mod tests {
         };
         let running = row("running", false);
         assert_eq!(
-            of(&[running.clone()], "", false),
+            of(std::slice::from_ref(&running), "", false),
             ["suspend", "migrate", "cancel"]
         );
         assert_eq!(
@@ -326,7 +326,7 @@ mod tests {
         );
         assert_eq!(of(&[row("completed", false)], "", false), ["remove"]);
         assert_eq!(
-            of(&[running.clone()], "", true).len(),
+            of(std::slice::from_ref(&running), "", true).len(),
             8,
             "there may be any"
         );
