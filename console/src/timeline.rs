@@ -346,15 +346,14 @@ fn badges(step: &Step) -> String {
         (Mark::TimedOut, "◷", "timed out"),
         (Mark::Operated, "●", "operator"),
     ] {
-        match count(mark) {
-            0 => {}
-            1 => text.push_str(&format!(
-                " <span class=\"badge\"><span aria-hidden=\"true\">{sign}</span> {word}</span>"
-            )),
-            times => text.push_str(&format!(
-                " <span class=\"badge\"><span aria-hidden=\"true\">{sign}</span> {word} {times}×</span>"
-            )),
-        }
+        let (short, long) = match count(mark) {
+            0 => continue,
+            1 => (sign.to_owned(), word.to_owned()),
+            times => (format!("{sign} {times}"), format!("{word} {times}×")),
+        };
+        text.push_str(&format!(
+            " <span class=\"badge\" title=\"{long}\"><span aria-hidden=\"true\">{short}</span><span class=\"hidden\">{long}</span></span>"
+        ));
     }
     text
 }

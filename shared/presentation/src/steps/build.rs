@@ -434,7 +434,7 @@ impl Build {
             self.end(attempt, at, Outcome::Failed, Some(line));
         }
         self.mark(Some(action), Mark::Retried, at);
-        let label = "before the next attempt";
+        let label = "retry delay";
         let wait = self.begin(Kind::Wait, label, at, line, (Some(action), scope));
         let flow = &mut self.flows[scope];
         (flow.action, flow.wait) = (Some(action), Some(wait));

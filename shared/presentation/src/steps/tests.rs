@@ -77,7 +77,7 @@ fn attempts_are_within_their_action() {
             "State S 1-20 Failed",
             "  Action pay 2-16 Done",
             "    Attempt attempt 1 2-5 Failed",
-            "    Wait before the next attempt 5-15 Done",
+            "    Wait retry delay 5-15 Done",
             "    Attempt attempt 2 15-16 Done",
             "  Action ship 17-20 Failed",
         ]
