@@ -269,7 +269,7 @@ async fn render(
             .unwrap_or_default(),
         definition_path: format!("{}/{}", segment(&found.workflow), segment(&found.version)),
         path,
-        pill: pill_of(&found.status, found.suspended, false),
+        pill: pill_of(&found.status, found.suspended, head::is_waiting(&found)),
         id: found.id,
         workflow: found.workflow,
         version: found.version,

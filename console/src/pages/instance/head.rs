@@ -103,6 +103,19 @@ pub fn relatives(found: &Instance) -> Vec<Relative> {
     all.collect()
 }
 
+/// Whether the main flow waits for an event, an answer or a time, as lists of instances say it.
+pub fn is_waiting(found: &Instance) -> bool {
+    let root = found.scopes.iter().find(|place| place.scope == ROOT);
+    let waits = [
+        "kept active",
+        "sleeping",
+        "waiting for an answer",
+        "waiting for events",
+        "waiting to retry",
+    ];
+    root.is_some_and(|root| waits.contains(&root.doing.as_str()))
+}
+
 /// What it does, and how many more branches there are. Of one that failed only what failed is shown; a state that failed
 /// because of a branch adds nothing to that.
 pub fn places(found: &Instance, story: &Story) -> (Vec<Place>, usize) {
@@ -175,6 +188,16 @@ mod tests {
         assert_eq!(key(json!({"attributes": {"amount": 7}})), "");
         let long = cut(&"é".repeat(100));
         assert_eq!(long.chars().count(), VALUE_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn waiting_is_not_running() {
+        let waits = |doing: &str| {
+            let scopes = json!({"scopes": [{"scope": "r", "doing": doing}]});
+            is_waiting(&instance(scopes))
+        };
+        assert!(waits("sleeping") && waits("waiting for events"));
+        assert!(!waits("calling a function") && !waits("waiting for branches"));
     }
 
     #[test]

@@ -101,7 +101,7 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
     browser
         .shows(&[
             "It continues.",
-            "▶ running",
+            "◷ waiting",
             "It waits for the event “approved”",
         ])
         .await
