@@ -278,7 +278,7 @@ impl Rows<'_> {
             "<li><a class=\"step {class} d{indent}\" href=\"{address}step={key}#step\"{current}>\
              <span class=\"name\"><span class=\"sign\" aria-hidden=\"true\">{sign}</span> <span class=\"words\">{name}</span>{kind}{}</span>\
              {}<span class=\"took\">{took}{word}</span></a>",
-            badges(step),
+            badges(self.shown.steps, step),
             self.bar(step, class),
         );
         self.push(&row);
@@ -337,9 +337,18 @@ impl Rows<'_> {
     }
 }
 
-/// What happened in a step, in words.
-fn badges(step: &Step) -> String {
-    let count = |mark: Mark| step.marks.iter().filter(|(one, _)| *one == mark).count();
+/// What happened in a step, in words. A branch that is folded shows what its actions went through, too.
+fn badges(steps: &Steps, step: &Step) -> String {
+    let is_branch = matches!(step.kind, Kind::Branch | Kind::Iteration);
+    let within = step.children.iter().filter(|_| is_branch);
+    let within = within.flat_map(|child| &steps.all[*child].marks);
+    let marks: Vec<Mark> = step
+        .marks
+        .iter()
+        .chain(within)
+        .map(|(mark, _)| *mark)
+        .collect();
+    let count = |mark: Mark| marks.iter().filter(|one| **one == mark).count();
     let mut text = String::new();
     for (mark, sign, word) in [
         (Mark::Retried, "↻", "retried"),

@@ -147,6 +147,7 @@ fn two_hundred_branches_are_bounded() {
     let took = begun.elapsed();
     assert!(html.len() < 200_000, "{}", html.len());
     assert!(html.contains("Show all 200 (1 of these failed)"), "{html}");
+    assert!(html.contains("title=\"retried 9×\""), "{html}");
     // The branch that failed is among the few that are shown.
     assert!(html.contains("All[199]") && html.contains("attempt 10"));
     assert!(!html.contains("All[150]"));
