@@ -29,6 +29,7 @@ use super::changes::{self, Comparison};
 use crate::answer::{Answer, with_status};
 use crate::asking::segment;
 use crate::console::Console;
+use crate::naming::says_something;
 use crate::shell::Shell;
 use crate::timeline::{Shown, timeline, took, with_key};
 use crate::tree::tree;
@@ -158,7 +159,7 @@ async fn render(
     let query = GetQuery { at, wait: None };
     let found = GET.at(&InstanceId { id }).query(query);
     let found = visitor.asking.ask(found).await?;
-    let business = head::business_key(&found);
+    let business = head::business_name(&found);
     let title = format!("{} {business}", found.workflow);
     let shell = Shell::new(
         &visitor,
@@ -265,7 +266,7 @@ async fn render(
         places,
         fault,
         key: given_key
-            .filter(|key| !key.starts_with("drawn-"))
+            .filter(|key| says_something(key))
             .unwrap_or_default(),
         definition_path: format!("{}/{}", segment(&found.workflow), segment(&found.version)),
         path,

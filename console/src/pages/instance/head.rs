@@ -8,6 +8,7 @@ use swirl_presentation::timeline::told as error_text;
 use super::story::Story;
 use super::{PLACES_MAX, ROOT};
 use crate::asking::segment;
+use crate::naming::{Kind, Name};
 use crate::words::{Awaited, awaited, doing, timer};
 
 /// How many search attributes are shown, and how much of each.
@@ -40,28 +41,14 @@ pub struct Relative {
     pub path: String,
 }
 
-/// The key that somebody gave it; otherwise the first attribute that looks like one. Empty without any.
-pub fn business_key(found: &Instance) -> String {
-    let given = found.key.as_ref().filter(|key| !key.starts_with("drawn-"));
-    let given = given.or(found.instance_key.as_ref());
-    if let Some(given) = given {
-        return cut(given);
+/// By what people know it; empty if that is only its id.
+pub fn business_name(found: &Instance) -> String {
+    let keys = (found.instance_key.as_deref(), found.key.as_deref());
+    let name = Name::of(&found.id, keys.0, keys.1, &found.attributes);
+    match name.kind {
+        Kind::Id => String::new(),
+        _ => cut(&name.text),
     }
-    let is_key = |name: &str| {
-        let name = name.to_lowercase();
-        ["id", "key", "number", "no"]
-            .iter()
-            .any(|end| name.ends_with(end))
-    };
-    let texts = || {
-        found
-            .attributes
-            .iter()
-            .filter(|(_, value)| value.is_string())
-    };
-    let named = texts().find(|(name, _)| is_key(name));
-    let best = named.or_else(|| texts().next());
-    best.map(|(_, value)| text(value)).unwrap_or_default()
 }
 
 pub fn attributes(found: &Instance) -> Vec<Attribute> {
@@ -174,18 +161,14 @@ mod tests {
 
     #[test]
     fn an_instance_has_a_name_for_people() {
-        let key = |more: Value| business_key(&instance(more));
-        let attributes = json!({"amount": 7, "city": "Ulm", "orderId": "A-7"});
-        assert_eq!(key(json!({"attributes": attributes, "key": "k"})), "k");
+        let name = |more: Value| business_name(&instance(more));
+        let attributes = json!({"amount": 7, "orderId": "A-7"});
+        assert_eq!(name(json!({"attributes": attributes, "key": "k"})), "k");
         assert_eq!(
-            key(json!({"attributes": attributes, "key": "drawn-1"})),
+            name(json!({"attributes": attributes, "key": "console-1"})),
             "A-7"
         );
-        assert_eq!(
-            key(json!({"attributes": {"amount": 7, "city": "Ulm"}})),
-            "Ulm"
-        );
-        assert_eq!(key(json!({"attributes": {"amount": 7}})), "");
+        assert_eq!(name(json!({})), "");
         let long = cut(&"é".repeat(100));
         assert_eq!(long.chars().count(), VALUE_CHARS_MAX + 1);
     }
