@@ -327,14 +327,14 @@ async fn a_full_stream_only_delays_them() {
     compare(&client, &mut stream, &instances, &BTreeSet::new()).await;
 }
 
-/// An attempt that fails, a race, and a wait to be suspended and cancelled in.
+/// An attempt that fails, a race that both branches surely enter, and a wait to be suspended and cancelled in.
 const TASKS: &str = r#"
 document: {dsl: 1.0.3, namespace: shop, name: tasks, version: 1.0.0}
 do:
   - t:
       try: [{a: {raise: {error: {type: 'https://example.com/no', status: 500}}}}]
       catch: {retry: {delay: {milliseconds: 1}, limit: {attempt: {count: 1}}}, do: [{h: {set: {x: 1}}}]}
-  - f: {fork: {compete: true, branches: [{fast: {set: {x: 2}}}, {slow: {wait: PT1H}}]}}
+  - f: {fork: {compete: true, branches: [{fast: {wait: PT5S}}, {slow: {wait: PT1H}}]}}
   - w: {wait: PT1H}
 "#;
 

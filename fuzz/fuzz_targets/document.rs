@@ -202,5 +202,6 @@ fn event(wait: u32, slot: u16, filter: &EventMatch) -> Input {
         def: filter.def,
         event,
         offered: filter.offers,
+        early: false,
     }
 }

@@ -141,6 +141,7 @@ fn inputs(scope: &Scope) -> Vec<Input> {
                     def: *def,
                     event,
                     offered: false,
+                    early: false,
                 });
             }
         }

@@ -44,11 +44,19 @@ impl Drop for JsonSchema {
     }
 }
 
+/// The whole value has no place.
+fn at(place: &str) -> String {
+    match place {
+        "" => String::new(),
+        place => format!(" at '{place}'"),
+    }
+}
+
 /// The reason why data isn't valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     /// The first error, with its location.
-    #[error("{message} at '{place}'")]
+    #[error("{message}{}", at(place))]
     Invalid { message: String, place: String },
     /// The check was aborted.
     #[error("the check against the JSON Schema used more {0} than it may")]

@@ -18,6 +18,7 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller};
 use url::Url;
 
+use crate::CallError;
 use crate::auth::Auth;
 use crate::breaker::{self, Breakers};
 use crate::exchange;
@@ -296,6 +297,18 @@ impl Caller {
     }
 }
 
+/// Credentials that a request can't be made with. A task (DSL 1.0) has no name for them.
+fn unreadable(mut error: CallError, name: &str, is_task: bool) -> CallError {
+    if is_task {
+        error.message = error
+            .message
+            .replace("the auth definition", "the authentication");
+        return types::task_answer::in_words(error);
+    }
+    error.message = format!("auth `{name}`: {}", error.message);
+    error
+}
+
 #[async_trait]
 impl FunctionCaller for Caller {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
@@ -308,12 +321,13 @@ impl FunctionCaller for Caller {
         };
         let auth = match &request.auth {
             None => None,
-            Some(auth) => Some(
-                Auth::from_properties(auth.scheme, &auth.properties).map_err(|mut error| {
-                    error.message = format!("auth `{}`: {}", auth.name, error.message);
-                    WorkflowError::from(&error)
-                })?,
-            ),
+            Some(auth) => {
+                let read = Auth::from_properties(auth.scheme, &auth.properties);
+                Some(read.map_err(|error| {
+                    let is_task = !request.function.place.is_empty();
+                    WorkflowError::from(&unreadable(error, &auth.name, is_task))
+                })?)
+            }
         };
         // A subscription with a span ends by itself.
         let span = request.consumes.as_ref().and_then(|rule| rule.span());

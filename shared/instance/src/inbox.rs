@@ -12,6 +12,8 @@ pub enum Kind {
     Timed,
     /// An event that the instance has consumed. One that is only offered isn't among them.
     Event,
+    /// The end of a fork. The fork's numbers notify its scope once for each time that it is waited for.
+    Join,
     Other,
 }
 
@@ -21,6 +23,7 @@ impl Kind {
             input if input.is_operator() => Kind::Operator,
             Input::Wake | Input::Timer { .. } | Input::TimedOutMeanwhile { .. } => Kind::Timed,
             Input::Event { offered: false, .. } => Kind::Event,
+            Input::Joined { .. } => Kind::Join,
             _ => Kind::Other,
         }
     }

@@ -146,6 +146,18 @@ impl Data {
         }
     }
 
+    /// The kind as a part of a sentence: "must be a list, and is a string".
+    pub fn kind_in_words(&self) -> &'static str {
+        match self.kind() {
+            "object" => "an object",
+            "array" => "an array",
+            "string" => "a string",
+            "number" => "a number",
+            "boolean" => "a boolean",
+            other => other,
+        }
+    }
+
     /// Whether its JSON text is longer than this many bytes. The cost is bounded by that number.
     pub fn exceeds(&self, bytes_max: usize) -> bool {
         surely_left(&self.0, bytes_max).is_none() && left(&self.0, bytes_max).is_none()

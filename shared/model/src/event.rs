@@ -64,6 +64,9 @@ pub enum Input {
         /// The scope decides whether it consumes the event ([`EventMatch::offers`]).
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         offered: bool,
+        /// It came before the wait began, so that only filters with a correlation may take it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        early: bool,
     },
     /// Enough branches of a fork are done, or one failed. It is stored without the results, which are those of the
     /// fork: the store adds them when the scope reads its inbox. Older versions stored them with it.

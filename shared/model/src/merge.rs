@@ -20,8 +20,8 @@ pub fn merge(target: &mut Data, new: &Data) -> Result<(), Mismatch> {
         (Val::Obj(_), Val::Obj(_)) | (Val::Arr(_), Val::Arr(_)) => {}
         (Val::Obj(_) | Val::Arr(_), _) => {
             return Err(Mismatch {
-                old: article(target),
-                new: article(new),
+                old: target.kind_in_words(),
+                new: new.kind_in_words(),
             });
         }
         _ => {}
@@ -79,17 +79,6 @@ fn without_negative_zero(value: &Val) -> Val {
             Val::Obj(Arc::new(members.collect()))
         }
         other => other.clone(),
-    }
-}
-
-fn article(data: &Data) -> &'static str {
-    match data.kind() {
-        "object" => "an object",
-        "array" => "an array",
-        "string" => "a string",
-        "number" => "a number",
-        "boolean" => "a boolean",
-        other => other,
     }
 }
 

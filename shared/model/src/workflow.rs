@@ -417,6 +417,9 @@ pub enum TextPart {
     Expression(ExprId),
 }
 
+/// Begins an expression that the reader made. Messages show the rest of its first line in place of the expression.
+pub const SHOWN_AS: &str = "#: ";
+
 /// An expression as written, without its `${ }`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ExprSource {

@@ -287,9 +287,6 @@ impl Answer {
     }
 }
 
-/// The type of an error that states a title or a detail, but no type.
-const COMMUNICATION: &str = "https://serverlessworkflow.io/spec/1.0.0/errors/communication";
-
 impl Failure {
     /// The error as a caller of a real function would report it: the code of an HTTP failure is its status.
     pub fn error(&self) -> WorkflowError {
@@ -297,9 +294,7 @@ impl Failure {
         let name = self.name.as_deref().unwrap_or(names::FUNCTION_ERROR);
         match &self.kind {
             Some(kind) => return self.problem(kind),
-            None if self.title.is_some() || self.detail.is_some() => {
-                return self.problem(COMMUNICATION);
-            }
+            None if self.title.is_some() || self.detail.is_some() => return self.problem(""),
             None => {}
         }
         let message = self.message.clone().unwrap_or_else(|| match self.status {
@@ -318,12 +313,19 @@ impl Failure {
 }
 
 impl Failure {
-    /// An error as DSL 1.0 describes it.
+    /// An error as DSL 1.0 describes it. An empty type is that of the kind of call.
     fn problem(&self, kind: &str) -> WorkflowError {
         let message = self.detail.clone().or_else(|| self.title.clone());
         let name = kind.rsplit('/').next().unwrap_or_default();
+        let usual = match name {
+            "configuration" | "expression" | "validation" => 400,
+            "authentication" => 401,
+            "authorization" => 403,
+            "timeout" => 408,
+            _ => 500,
+        };
         WorkflowError {
-            status: Some(self.status.unwrap_or(500)),
+            status: Some(self.status.unwrap_or(usual)),
             problem: Some(Box::new(Description {
                 kind: kind.to_owned(),
                 title: self.title.clone(),

@@ -35,7 +35,7 @@ fn process_answer(answers: &Answers, request: &CallRequest) -> Result<Mock, Answ
         Answered::Never => return Ok(Mock::Never),
         Answered::Respond { .. } => return Err(AnswerError::Respond(function.name.to_string())),
         Answered::Return { data, after } => (after, Ok(data)),
-        Answered::Error { error, after } => (after, Err(error)),
+        Answered::Error { error, after } => (after, Err(typed_error(function, error))),
         Answered::Exit {
             code,
             stdout,

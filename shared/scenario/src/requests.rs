@@ -42,10 +42,19 @@ pub fn shown_arguments(function: &Function, arguments: &Data, key: &str) -> Data
     }
 }
 
-/// The error of an answer, where the language has a type of its own for a kind of calls.
+/// The error of an answer that states no type: that of the kind of call.
 pub fn typed_error(function: &Function, mut error: WorkflowError) -> WorkflowError {
-    let kinds = [FunctionKind::A2a, FunctionKind::Mcp];
-    if error.problem.is_none() && kinds.contains(&function.kind) {
+    let is_agent = [FunctionKind::A2a, FunctionKind::Mcp].contains(&function.kind);
+    if let Some(problem) = error
+        .problem
+        .as_mut()
+        .filter(|problem| problem.kind.is_empty())
+    {
+        let word = if is_agent { "runtime" } else { "communication" };
+        problem.kind = format!("{OWN_TYPES}{word}");
+        error.name = word.to_owned();
+    }
+    if error.problem.is_none() && is_agent {
         error.problem = Some(Box::new(Description {
             kind: format!("{OWN_TYPES}runtime"),
             title: Some("Runtime".to_owned()),
@@ -81,11 +90,10 @@ impl SentRequests {
         call.push_back(sent);
     }
 
-    /// The requests of a call, once.
-    pub fn take(&self, key: &str, at: Timestamp) -> Vec<SentRequest> {
+    /// The requests of a call, once. `None`: the call is answered without requests.
+    pub fn take(&self, key: &str, at: Timestamp) -> Option<Vec<SentRequest>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let call = all.get_mut(&(key.to_owned(), at));
-        call.and_then(VecDeque::pop_front).unwrap_or_default()
+        all.get_mut(&(key.to_owned(), at))?.pop_front()
     }
 }
 
@@ -280,6 +288,10 @@ pub fn answering(
             }
             _ => {
                 let after_ms = after.millis_from(now);
+                let error = match function {
+                    Some(function) => typed_error(function, error),
+                    None => error,
+                };
                 return Ok(Answering::Error { error, after_ms });
             }
         },

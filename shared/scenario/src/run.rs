@@ -215,9 +215,15 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
     let answers = |name: &str| known.contains(name) || (requests && is_for_requests(name));
     let unknown = mocks.filter(|name| !answers(name));
     let described = unknown.map(|name| {
+        let in_capitals =
+            |(method, rest): (&str, &str)| format!("{} {rest}", method.to_ascii_uppercase());
+        let upper = name.split_once(' ').map(in_capitals);
         let hint = match swirl_documents::suggest::did_you_mean(name, known.iter().copied()) {
             Some(best) => format!("; did you mean '{best}'?"),
-            None => String::new(),
+            None => match upper.filter(|upper| requests && is_for_requests(upper)) {
+                Some(upper) => format!("; for a request, write '{upper}'"),
+                None => String::new(),
+            },
         };
         let why = format!("no workflow has a function of this name{hint}");
         (format!("functions.{name}"), why)
@@ -409,26 +415,23 @@ fn seen_calls(
         place,
         request: None,
     };
-    let requests = sent.take(&call.key, call.at).into_iter();
-    let requests: Vec<ObservedCall> = requests
-        .map(|sent| ObservedCall {
-            at_ms: seen.at_ms.saturating_add_unsigned(sent.after_ms),
-            request: Some(sent.request),
-            ..match sent.of_task {
-                true => seen.clone(),
-                false => ObservedCall {
-                    function: String::new(),
-                    arguments: Data::NULL,
-                    place: None,
-                    ..seen.clone()
-                },
-            }
-        })
-        .collect();
-    match requests.is_empty() {
-        true => vec![seen],
-        false => requests,
-    }
+    let Some(requests) = sent.take(&call.key, call.at) else {
+        return vec![seen];
+    };
+    let observed = requests.into_iter().map(|sent| ObservedCall {
+        at_ms: seen.at_ms.saturating_add_unsigned(sent.after_ms),
+        request: Some(sent.request),
+        ..match sent.of_task {
+            true => seen.clone(),
+            false => ObservedCall {
+                function: String::new(),
+                arguments: Data::NULL,
+                place: None,
+                ..seen.clone()
+            },
+        }
+    });
+    observed.collect()
 }
 
 /// The places of the tasks of each definition, by state. Tasks of functions and extensions have none.

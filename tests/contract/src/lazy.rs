@@ -187,6 +187,7 @@ async fn delivered(b: &Backend, id: &str) -> String {
         def: EventId(0),
         event,
         offered: false,
+        early: false,
     })
     .id
 }

@@ -6,7 +6,7 @@ use swirl_model::event::{Command, EventMatch, Input};
 use swirl_model::scope::{Frame, FramePart, ListenRun, Queued, Work};
 use swirl_model::workflow::StateId;
 use swirl_model::{CloudEvent, Data};
-use swirl_ports::{Committed, Listening};
+use swirl_ports::{Committed, InboxItem, Listening};
 
 use crate::kit::*;
 use crate::{Backend, INSTANCE_BYTES};
@@ -24,6 +24,13 @@ fn take(wait: u32, event: &CloudEvent) -> Command {
         wait,
         key: event.key(),
     }
+}
+
+/// The events in the inbox, and which of them came before the wait.
+async fn offered_early(b: &Backend, id: &str) -> Vec<bool> {
+    let items = b.inbox(&root(id)).await;
+    let early = |item: &InboxItem| matches!(item.input, Input::Event { early: true, .. });
+    items.iter().map(early).collect()
 }
 
 async fn got(b: &Backend, id: &str) -> Vec<String> {
@@ -88,6 +95,7 @@ pub async fn an_offered_event_is_consumed_when_it_is_taken(b: Backend) {
     for event in &events {
         b.ingest(event, &kept).await;
     }
+    assert_eq!(offered_early(&b, "a").await, [false; 3]);
     let items = b.inbox(&root("a")).await;
     let ids: Vec<&str> = items.iter().map(|item| &*item.id).collect();
     let next = Command::Subscribe(subscription(2, kept.clone()));
@@ -97,6 +105,7 @@ pub async fn an_offered_event_is_consumed_when_it_is_taken(b: Backend) {
     // Others that begin later don't get what it took.
     b.waiting("b", kept).await;
     assert_eq!(got(&b, "b").await, ["1", "3"]);
+    assert_eq!(offered_early(&b, "b").await, [true; 2]);
 }
 
 /// Its first delivery was never acknowledged.

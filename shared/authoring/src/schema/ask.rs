@@ -39,7 +39,12 @@ pub(super) struct Reader {
     words: Vec<&'static str>,
     /// The reader's findings for each document.
     said: RefCell<HashMap<String, Rc<Said>>>,
+    /// The accepted words, by the property's name and the reader's finding about another word.
+    accepted: RefCell<HashMap<Asked, Vec<String>>>,
 }
+
+/// The name of a property, and the message and hint of a finding about its value.
+type Asked = (String, String, Option<String>);
 
 /// A document, and the location in it at which values are tried.
 #[derive(Debug, Clone)]
@@ -124,6 +129,7 @@ impl Reader {
             options: Options::default(),
             names,
             said: RefCell::default(),
+            accepted: RefCell::default(),
         }
     }
 
@@ -149,6 +155,12 @@ impl Reader {
     /// The words that a property accepts, from the reader's finding about another word: those that it suggests, and
     /// words of other editions that it understands.
     pub(super) fn words(&self, place: &Place, finding: &Diagnostic) -> Vec<String> {
+        // There are hundreds of words, and the same property is found in many objects.
+        let (name, message) = (place.name().to_owned(), finding.message.clone());
+        let asked = (name, message, finding.hint.clone());
+        if let Some(words) = self.accepted.borrow().get(&asked) {
+            return words.clone();
+        }
         let mut words = quoted(&finding.message);
         words.extend(quoted(finding.hint.as_deref().unwrap_or_default()));
         words.extend(self.words.iter().map(|word| (*word).to_owned()));
@@ -160,6 +172,7 @@ impl Reader {
             }
         }
         once.retain(|word| self.try_value(place, json!(word)).refusal(place).is_none());
+        self.accepted.borrow_mut().insert(asked, once.clone());
         once
     }
 

@@ -73,23 +73,8 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     };
     let null = accepts(Value::Null);
     let boolean = accepts(json!(true));
-    let whole = [-1, 0, 1, 2].map(|number| accepts(json!(number)));
-    let parts = [0.5, 1.5].map(|number| accepts(json!(number)));
-    let least = [None, Some(0), Some(1), Some(2)];
-    let least = whole.iter().zip(least).find(|(accepted, _)| **accepted);
-    let fraction = parts.contains(&true);
-    let number = match (least, fraction) {
-        (Some((_, least)), _) => Some(Number {
-            whole: !fraction,
-            least,
-        }),
-        (None, true) => Some(Number {
-            whole: false,
-            least: None,
-        }),
-        (None, false) => None,
-    };
-    let (text, is_free) = text(reader, place);
+    let number = number(|value| accepts(value));
+    let (text, is_free) = text(reader, place, boolean || number.is_some());
     let shape = Shape {
         null,
         boolean,
@@ -100,8 +85,23 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     (shape, is_silent && is_free)
 }
 
-/// The valid texts, and whether the reader accepts every text.
-fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
+/// The valid numbers. A reader that takes the first of these takes the rest too, so most places need few questions.
+fn number(mut accepts: impl FnMut(Value) -> bool) -> Option<Number> {
+    let (negative, large) = (accepts(json!(-1)), accepts(json!(2)));
+    let least = match (negative, large) {
+        (true, _) => None,
+        (false, true) => (0..2).find(|least| accepts(json!(least))).or(Some(2)),
+        (false, false) => None,
+    };
+    let fraction = accepts(json!(1.5)) || accepts(json!(0.5));
+    (negative || large || fraction).then_some(Number {
+        whole: !fraction,
+        least,
+    })
+}
+
+/// The valid texts, and whether the reader accepts every text. `has_others`: whether it accepts other scalars.
+fn text(reader: &Reader, place: &Place, has_others: bool) -> (Option<Text>, bool) {
     let said = reader.try_value(place, json!(STAND_IN));
     let is_silent = said.at(&place.pointer).next().is_none();
     let Some(refusal) = said.refusal(place) else {
@@ -118,7 +118,12 @@ fn text(reader: &Reader, place: &Place) -> (Option<Text>, bool) {
             return (Some(Text::Words { words, any_case }), false);
         }
     }
-    let fitting = FORMS.iter().filter(|(text, _)| accepts(text));
+    // A place that takes no other scalar takes a text only as an expression.
+    let is_likely =
+        |text: &str| has_others || refusal.code != codes::WRONG_TYPE || text.contains('{');
+    let fitting = FORMS
+        .iter()
+        .filter(|(text, _)| is_likely(text) && accepts(text));
     let fitting: Vec<&str> = fitting.map(|(_, pattern)| *pattern).collect();
     let text = Some(fitting).filter(|fitting| !fitting.is_empty());
     (text.map(Text::Fitting), false)

@@ -175,6 +175,7 @@ impl State {
                 def: filter.def,
                 event: event.clone(),
                 offered: filter.offers,
+                early: kept.is_some_and(|place| place < wait.order),
             });
             if entry.inbox.knows(&item.id) {
                 return None;

@@ -74,6 +74,7 @@ pub(crate) fn kind(input: &Input) -> &'static str {
         Kind::Operator => "o",
         Kind::Timed => "t",
         Kind::Event => "e",
+        Kind::Join => "j",
         Kind::Other => "k",
     }
 }
@@ -83,6 +84,7 @@ pub(crate) fn read_kind(letter: &str) -> Kind {
         "o" => Kind::Operator,
         "t" => Kind::Timed,
         "e" => Kind::Event,
+        "j" => Kind::Join,
         _ => Kind::Other,
     }
 }

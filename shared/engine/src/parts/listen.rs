@@ -7,7 +7,7 @@ use swirl_model::scope::{ListenRun, Queued};
 use swirl_model::workflow::{Listen, TaskFilter};
 use swirl_model::{CloudEvent, WorkflowError};
 
-use crate::scope::listening::{listen_of, read_event};
+use crate::scope::listening::{Offer, listen_of, read_event};
 use crate::scope::{Check, Ctx, Next, Rejection};
 
 impl Ctx<'_> {
@@ -60,13 +60,13 @@ impl Ctx<'_> {
         &mut self,
         depth: usize,
         event: &CloudEvent,
-        offered: bool,
+        Offer { offered, early }: Offer,
     ) -> Result<Check, Rejection> {
         let frame = self.scope.frames[depth].clone();
         let (Some(listen), Some(run)) = (listen_of(self.def, &frame), &frame.listen) else {
             return Err(Rejection::WaitOver);
         };
-        let heard = self.heard(&frame, listen, event);
+        let heard = self.heard(&frame, listen, event, early);
         let heard = heard.ok_or(Rejection::NotTaken)?;
         // A fault ends the wait and leaves the queue, so the next wait is offered what is still in it.
         let is_same = |queued: &Arc<Queued>| queued.source == event.source && queued.id == event.id;

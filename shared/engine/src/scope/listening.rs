@@ -15,6 +15,15 @@ use crate::definition::{Definition, whole_pattern};
 use crate::scope::Ctx;
 use crate::scope::eval::View;
 
+/// How an event came.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Offer {
+    /// The task decides whether it consumes the event.
+    pub offered: bool,
+    /// It came before the wait began.
+    pub early: bool,
+}
+
 /// The filter that an event fits.
 pub(crate) struct Heard {
     /// It is one of the events that stop the task.
@@ -96,6 +105,7 @@ impl Ctx<'_> {
         frame: &Frame,
         listen: &Listen,
         event: &CloudEvent,
+        early: bool,
     ) -> Option<Heard> {
         let run = frame.listen.as_deref()?;
         let among = |consume: &Consume, filled: &[u16], stops| {
@@ -104,7 +114,7 @@ impl Ctx<'_> {
                 if consume.all && filled.contains(&index) {
                     return None;
                 }
-                let keys = self.fits_filter(frame, run, filter, event)?;
+                let keys = self.fits_filter(frame, run, filter, event, early)?;
                 Some(Heard {
                     stops,
                     filter: index,
@@ -125,11 +135,12 @@ impl Ctx<'_> {
         run: &ListenRun,
         filter: &TaskFilter,
         event: &CloudEvent,
+        early: bool,
     ) -> Option<Vec<(Arc<str>, String)>> {
         let slots = run.wait.iter().flat_map(|wait| &wait.slots);
         let mut known = slots.flat_map(|slot| &slot.filters);
         let known = known.find(|known| known.def == filter.event)?;
-        if !known.fits(event) {
+        if !known.fits(event) || early && known.correlation.is_empty() {
             return None;
         }
         let matches = |(name, text): &(Arc<str>, String)| {
@@ -158,9 +169,11 @@ impl Ctx<'_> {
             let found = comparable(&found);
             let agreed = run.keys.iter().find(|(key, _)| *key == rule.key);
             let wanted = match &rule.expect {
-                Some(value) => Some(comparable(
-                    &view.template(value, &self.task_input(frame)).ok()?,
-                )),
+                Some(value) => {
+                    let value = view.template(value, &self.task_input(frame)).ok()?;
+                    // Null matches nothing (docs/language.md#decision-86).
+                    Some((!value.is_null()).then(|| comparable(&value))?)
+                }
                 None => agreed.map(|(_, value)| value.clone()),
             };
             match wanted {

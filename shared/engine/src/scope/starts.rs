@@ -53,8 +53,12 @@ impl Definition {
             }
             let found = comparable(&found);
             match &rule.expect {
-                Some(wanted) if comparable(&value(wanted).ok()?) != found => return None,
-                Some(_) => {}
+                Some(wanted) => {
+                    let wanted = value(wanted).ok()?;
+                    if wanted.is_null() || comparable(&wanted) != found {
+                        return None;
+                    }
+                }
                 None => shares.push((rule.key.clone(), found)),
             }
         }

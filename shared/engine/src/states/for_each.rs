@@ -12,7 +12,7 @@ impl Kind for For {
     fn begin(&self, at: &mut At<'_, '_>) -> Step {
         let items = at.view().template(&self.items, at.data())?;
         let Some(list) = items.as_array() else {
-            let message = format!("'in' must give a list, and gives {}", items.kind());
+            let message = format!("'in' must give a list, and gives {}", items.kind_in_words());
             return Err(WorkflowError::new(names::COLLECTION_NOT_ARRAY, message));
         };
         at.check_data(&items, "the list of 'for'")?;

@@ -29,6 +29,14 @@ impl Kind for Raise {
             let message = format!("the status of an error must be a number, and is '{status}'");
             WorkflowError::new(names::EXPRESSION_ERROR, message)
         })?;
+        let instance = optional(&self.instance)?;
+        if instance
+            .as_ref()
+            .is_some_and(|text| !text.is_empty() && !text.starts_with('/'))
+        {
+            let message = "the error's 'instance' must be a JSON Pointer, such as '/do/0/pay'";
+            return Err(WorkflowError::new(names::EXPRESSION_ERROR, message));
+        }
         let title = optional(&self.title)?;
         let detail = optional(&self.detail)?;
         let name = kind.rsplit('/').next().unwrap_or_default().to_owned();
@@ -39,7 +47,7 @@ impl Kind for Raise {
             problem: Some(Box::new(Description {
                 kind,
                 title,
-                instance: optional(&self.instance)?,
+                instance,
                 detail,
             })),
             ..WorkflowError::new(&name, message)

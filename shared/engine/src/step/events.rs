@@ -5,20 +5,20 @@ use swirl_model::event::Event;
 use swirl_model::scope::{Cursor, Purpose, StartEvent, Work};
 use swirl_model::workflow::{EventId, EventState, StateKind, Workflow};
 
+use crate::scope::listening::Offer;
 use crate::scope::{Ctx, Next, Rejection, Step};
 use crate::states::{At, kind_of};
 
 impl Ctx<'_> {
     pub fn event(
         &mut self,
-        wait: u32,
-        slot: u16,
+        (wait, slot): (u32, u16),
         def: EventId,
         event: CloudEvent,
-        offered: bool,
+        offer: Offer,
     ) -> Result<Step, Rejection> {
         if let Some(depth) = self.listening(wait) {
-            return Ok(match self.hear(depth, &event, offered)? {
+            return Ok(match self.hear(depth, &event, offer)? {
                 Ok(()) => self.heard_at(depth, def, event),
                 Err(full) => Ok(self.raise_full(depth, full)),
             });

@@ -19,6 +19,7 @@ use swirl_model::time::Timestamp;
 
 use crate::definition::Definition;
 use crate::scope::env::Env;
+use crate::scope::listening::Offer;
 use crate::scope::{Ctx, Next, Rejection, Step};
 
 /// The outcome of an input.
@@ -148,7 +149,8 @@ impl Ctx<'_> {
                 def,
                 event,
                 offered,
-            } => self.event(wait, slot, def, event, offered),
+                early,
+            } => self.event((wait, slot), def, event, Offer { offered, early }),
             Input::Joined {
                 fork,
                 results,

@@ -136,6 +136,7 @@ impl Rig {
             def,
             event: cloud_event(kind, at),
             offered: false,
+            early: false,
         };
         self.inbox.push((scope, input));
         self.settle();

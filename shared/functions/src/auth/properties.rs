@@ -151,8 +151,9 @@ impl Properties<'_> {
 fn scalar(name: &str, value: &Data) -> Result<String, CallError> {
     match value.kind() {
         "string" | "number" => Ok(value.to_text()),
-        kind => Err(refuse(format!(
-            "the auth definition's `{name}` must be a string, not of kind {kind}"
+        _ => Err(refuse(format!(
+            "the auth definition's `{name}` must be a string, and is {}",
+            value.kind_in_words()
         ))),
     }
 }
@@ -207,7 +208,7 @@ mod tests {
             (
                 AuthScheme::Bearer,
                 data!({"token": ["s3cret"]}),
-                "`token` must be a string, not of kind array",
+                "`token` must be a string, and is an array",
             ),
             (AuthScheme::Bearer, data!("s3cret"), "has no `token`"),
             (

@@ -132,26 +132,25 @@ impl HttpRequest {
     }
 }
 
-/// The endpoint may be an expression, which gives a text; headers and the query may be some, which give objects.
+/// The method and the endpoint may be expressions, which give texts; headers and the query may be some, which give
+/// objects.
 ///
 /// # Errors
 /// The expression gave something else.
 fn maps(arguments: &Data) -> Result<(), CallError> {
-    let endpoint = arguments.get("uri").unwrap_or_default();
-    if endpoint.as_str().is_none() {
-        let reason = format!(
-            "the endpoint must be a text, and its expression gave {}",
-            endpoint.kind()
-        );
-        return Err(described(CallError::arguments(reason), "expression", 400));
+    for (name, member) in [("method", "method"), ("endpoint", "uri")] {
+        let value = arguments.get(member).unwrap_or_default();
+        if value.as_str().is_none() {
+            let gave = value.kind_in_words();
+            let reason = format!("the {name} must be a text, and its expression gave {gave}");
+            return Err(described(CallError::arguments(reason), "expression", 400));
+        }
     }
     for name in ["headers", "query"] {
         let value = arguments.get(name).unwrap_or_default();
         if !value.is_null() && !value.is_object() {
-            let reason = format!(
-                "`{name}` must be an object, and is of kind {}",
-                value.kind()
-            );
+            let gave = value.kind_in_words();
+            let reason = format!("`{name}` must be an object, and its expression gave {gave}");
             return Err(described(CallError::arguments(reason), "expression", 400));
         }
     }

@@ -41,7 +41,7 @@ pub mod process;
 pub mod rest;
 pub mod rpc;
 pub(crate) mod service;
-mod task_answer;
+pub(crate) mod task_answer;
 mod unaddressed;
 
 /// The function types that the worker calls, by their names in definitions (language 0.8, "Function Definition"). Kept

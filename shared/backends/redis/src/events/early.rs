@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use redis::Cmd;
+use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::Result;
 use swirl_ports::matching::addressee;
@@ -351,9 +352,13 @@ impl Redis {
         };
         let was_there = was_there(born, generation);
         for wait in &waiting.waits {
-            let Some(place) = waiting.find(wait, &kept.event, true, &[]) else {
+            let Some(mut place) = waiting.find(wait, &kept.event, true, &[]) else {
                 continue;
             };
+            if let Input::Event { early, .. } = &mut place.item.input {
+                // An instance that was suspended, and had no room, had begun to wait.
+                *early = !wait.was_there(generation);
+            }
             if place.offers && offered.contains(&wait.offer(digest)) {
                 continue;
             }

@@ -188,6 +188,7 @@ impl Waiting {
                 def: filter.def,
                 event: event.clone(),
                 offered: filter.offers,
+                early,
             });
             (!refused.contains(&item.id)).then(|| Place {
                 slot: index,

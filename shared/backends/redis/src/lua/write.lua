@@ -381,7 +381,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
   if notifies then
     local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
     local input = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
-    if add_input(KEYS, NS, INST, set, branch[9], parent, number, id, 'k', input, millis, not stands_still) then
+    if add_input(KEYS, NS, INST, set, branch[9], parent, number, id, 'j', input, millis, not stands_still) then
       local taken = lease and ' ' .. answer or ''
       answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES]) .. ' ' .. number .. taken
     end
@@ -392,7 +392,7 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     local box = own[1]
     for _, input in ipairs(own[2]) do
       number = string.format('%.0f', number + 1)
-      box[#box + 1] = { number, input[1], 'k', '' }
+      box[#box + 1] = { number, input[1], 'j', '' }
       set[s + 1], set[s + 2] = 'i:' .. own[3] .. ':' .. number, input[2]
       s = s + 2
     end

@@ -266,9 +266,9 @@ fn object(arguments: &Data, id: &str) -> Result<Map<String, Value>, CallError> {
         Value::Null => Ok(Map::new()),
         Value::Object(members) => Ok(members),
         _ => {
-            let kind = arguments.kind();
+            let gave = arguments.kind_in_words();
             let message =
-                format!("operation `{id}`: the arguments must be an object, not of kind {kind}");
+                format!("operation `{id}`: the arguments must be an object, and are {gave}");
             Err(CallError::arguments(message))
         }
     }

@@ -98,9 +98,9 @@ pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, 
         Value::Null => Map::new(),
         Value::Object(members) => members,
         _ => {
-            let kind = arguments.kind();
+            let gave = arguments.kind_in_words();
             return Err(refuse(format!(
-                "the arguments must be an object, not of kind {kind}"
+                "the arguments must be an object, and are {gave}"
             )));
         }
     };
@@ -361,7 +361,7 @@ paths:
             (data!({"kind": "k"}), "the arguments `id`, `q` are missing"),
             (
                 data!([1]),
-                "the arguments must be an object, not of kind array",
+                "the arguments must be an object, and are an array",
             ),
             (full("q", Data::NULL), "the argument `q` is missing"),
             (

@@ -24,11 +24,9 @@ const WORDS: [(&str, &str); 9] = [
     ("NOT", "write '(...) | not'"),
 ];
 
-/// Variables of the language, whose names are in capitals.
-const VARIABLES: [&str; 3] = ["$SECRETS", "$CONST", "$WORKFLOW"];
-
 /// The hint for an expression that doesn't compile.
-pub(super) fn hint(language: Language, text: &str) -> Option<String> {
+/// `variables`: those of the language.
+pub(super) fn hint(language: Language, text: &str, variables: &[&str]) -> Option<String> {
     if language != Language::Jq {
         return None;
     }
@@ -44,13 +42,18 @@ pub(super) fn hint(language: Language, text: &str) -> Option<String> {
         return Some("write '(...) | not' in place of '!'".to_owned());
     }
     let variable = words.iter().find_map(|word| {
-        let name = word.split('.').next()?;
-        let singular = |known: &str| known.trim_end_matches('S').eq_ignore_ascii_case(name);
-        let mut all = VARIABLES.into_iter();
-        all.find(|known| *known != name && (known.eq_ignore_ascii_case(name) || singular(known)))
+        let name = word.split('.').next()?.strip_prefix('$')?;
+        if variables.contains(&name) {
+            return None;
+        }
+        let is_near = |known: &str| {
+            let singular = known.trim_end_matches(['s', 'S']);
+            known.eq_ignore_ascii_case(name) || singular.eq_ignore_ascii_case(name)
+        };
+        variables.iter().find(|known| is_near(known))
     });
     if let Some(variable) = variable {
-        return Some(format!("the variable is called '{variable}'"));
+        return Some(format!("the variable is called '${variable}'"));
     }
     let is_path = |path: &str| {
         let mut names = path.split('.');
@@ -103,14 +106,23 @@ mod tests {
                 "a member of the data is written '.order.items'",
             ),
         ] {
-            assert_eq!(
-                hint(Language::Jq, text).as_deref(),
-                Some(expected),
-                "{text}"
-            );
+            let hint = hint(Language::Jq, text, &["SECRETS", "CONST", "WORKFLOW"]);
+            assert_eq!(hint.as_deref(), Some(expected), "{text}");
         }
         for text in [".a[", "\"a && b\" + ", ".eq + ", ".a != ", "map(.x"] {
-            assert_eq!(hint(Language::Jq, text), None, "{text}");
+            assert_eq!(hint(Language::Jq, text, &[]), None, "{text}");
+        }
+        let names = ["secrets", "workflow", "input"];
+        for (text, expected) in [
+            ("$SECRETS.k", Some("the variable is called '$secrets'")),
+            ("$WORKFLOW.id", Some("the variable is called '$workflow'")),
+            ("$inputt == $workflow.input", None),
+        ] {
+            assert_eq!(
+                hint(Language::Jq, text, &names).as_deref(),
+                expected,
+                "{text}"
+            );
         }
     }
 }

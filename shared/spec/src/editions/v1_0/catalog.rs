@@ -37,6 +37,12 @@ impl<'t> Cataloged<'t> {
 impl Reader<'_, '_> {
     /// The addresses at which a cataloged function may be, the most likely one first.
     pub fn cataloged(&mut self, node: &Node, call: &Cataloged<'_>) -> Option<Vec<String>> {
+        if call.catalog.is_empty() {
+            let message = "the name of the catalog is missing after '@'".to_owned();
+            let hint = "write 'NAME:VERSION@CATALOG', such as 'log:1.0.0@global'".to_owned();
+            self.error(node, codes::BAD_NAME, message, hint);
+            return None;
+        }
         for (part, what) in [(call.name, "name"), (call.version, "version")] {
             let is_plain =
                 |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');

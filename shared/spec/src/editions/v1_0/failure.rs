@@ -153,6 +153,16 @@ impl Reader<'_, '_> {
             self.text_value(node, DEFINITION, false)
         };
         let (title, detail, instance) = (text("title"), text("detail"), text("instance"));
+        if let Some(node) = obj.get("instance")
+            && let Some(Template::Literal(text)) = &instance
+            && !text
+                .as_str()
+                .is_none_or(|text| text.is_empty() || text.starts_with('/'))
+        {
+            let message = "'instance' is the JSON Pointer of a part of the document".to_owned();
+            let hint = "write it as '/do/0/pay', or remove it: the task's own is the default";
+            self.error(node, codes::UNKNOWN_VALUE, message, hint.to_owned());
+        }
         Some(Raise {
             kind: kind?,
             status: status?,

@@ -3,7 +3,7 @@
 use swirl_documents::codes;
 use swirl_documents::source::Node;
 use swirl_model::Data;
-use swirl_model::workflow::{Template, TextPart};
+use swirl_model::workflow::{SHOWN_AS, Template, TextPart};
 
 use super::Reader;
 use super::value::DEFINITION;
@@ -61,6 +61,9 @@ impl Reader<'_, '_> {
             // An expression may complete the scheme.
             lower.starts_with(scheme) || start.len() < text.len() && scheme.starts_with(&lower)
         });
+        // A reference without a scheme is one to what encloses it ("URI Template"). Nothing does yet, so the call fails.
+        let scheme = start.split_once(':').map(|(scheme, _)| scheme);
+        let is_web = is_web || scheme.is_none_or(|scheme| scheme.contains('/'));
         let message = match (has_space, is_web) {
             (true, _) => format!("{what} has a space in it, so it isn't a URI"),
             (false, false) => format!("{what} isn't the address of a service over HTTP"),
@@ -98,7 +101,7 @@ impl Reader<'_, '_> {
             }
             let member = Data::string(name).to_string();
             let expression = format!(
-                "if type == \"object\" then .[{member}] else null end | if . == null then \"\" elif type == \"object\" or type == \"array\" then error({}) else tostring | @uri end",
+                "{SHOWN_AS}{{{name}}}\nif type == \"object\" then .[{member}] else null end | if . == null then \"\" elif type == \"object\" or type == \"array\" then error({}) else tostring | @uri end",
                 Data::string(format!("the value of {{{name}}} is an object or a list"))
             );
             parts.push(self.uri_part(node, &expression, true)?);
