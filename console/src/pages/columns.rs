@@ -27,10 +27,10 @@ const FIXED: [(&str, &str, bool); 9] = [
     ("workflow", "Workflow", true),
     ("status", "Status", true),
     ("state", "State", true),
-    ("details", "Waiting for, or error", true),
     ("started", "Started", true),
     ("ended", "Ended", false),
     ("duration", "Duration", true),
+    ("details", "Waiting for, or error", true),
     ("parent", "Part of", false),
     ("id", "Id", false),
 ];
