@@ -19,6 +19,7 @@ use swirl_ports::{DefinitionHead, Interests};
 use swirl_runtime::Deployed;
 use swirl_service::{Audited, Deletion};
 
+use super::documents::Wanted;
 use super::paging;
 use super::places;
 use super::problem::{Problem, bounded, cut};
@@ -273,35 +274,31 @@ pub async fn one(
 }
 
 async fn whole(api: &Api, id: &DefinitionId, query: GetQuery) -> Result<Definition, Problem> {
-    let record = api.service.registry.store().get(id).await?;
-    let record = record.filter(|record| record.deleted.is_none());
-    let record = record.ok_or_else(|| unknown(id))?;
-    let resources = record.resources.iter();
-    let contents = query.contents.then(|| {
-        let contents = resources.clone();
-        contents
-            .map(|(uri, text)| (uri.to_string(), text.to_string()))
-            .collect()
-    });
+    let catalog = api.service.registry.catalog().await?;
+    let deployed = catalog.one(id);
+    let deployed = deployed.filter(|one| one.head.deleted.is_none());
+    let deployed = deployed.ok_or_else(|| unknown(id))?;
+    let wanted = Wanted {
+        contents: query.contents,
+        diagnostics: query.diagnostics,
+    };
+    let found = api.documents.get(api, deployed, wanted).await?;
+    let (document, more) = found.ok_or_else(|| unknown(id))?;
     // A definition that this build cannot read is still shown.
     let definition = api.service.registry.get(id).await.ok();
     let workflow = definition.as_ref().map(|one| &one.workflow);
     let schema = workflow.and_then(|workflow| workflow.input_schema.as_ref());
-    let diagnostics = match query.diagnostics {
-        true => Some(api.warnings(&record).await),
-        false => None,
-    };
     Ok(Definition {
-        head: head(&record.head()),
-        document: record.document.to_string(),
-        resources: resources.map(|(uri, _)| uri.to_string()).collect(),
-        diagnostics,
-        contents,
+        head: head(&deployed.head),
+        document: document.text.clone(),
+        resources: document.resources.clone(),
+        diagnostics: more.diagnostics,
+        contents: more.contents,
         input_schema: schema.map(|schema| Value::from(&schema.schema)),
         title: workflow.and_then(|workflow| workflow.name.clone()),
         description: workflow.and_then(|workflow| workflow.description.clone()),
         states: workflow.map(states_of).unwrap_or_default(),
-        events: started_by(&record.interests),
+        events: started_by(&deployed.head.interests),
     })
 }
 

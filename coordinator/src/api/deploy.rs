@@ -10,14 +10,17 @@ use swirl_console::VIEWERS_MAX;
 use swirl_deployment::{Deployer, Outcome, Reader, Source};
 use swirl_ports::{Batches, DefinitionRecord, InstanceQueries, SavedViews};
 use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
+use tokio::runtime::Handle;
 
 use super::answered::Answers;
 use super::checks::Checks;
+use super::documents::Documents;
 use super::hosts::plain_host;
 use super::insight::Insight;
 use super::letters::DeadLetters;
 use super::pictures::Pictures;
 use super::places::Places;
+use super::ready::Readiness;
 use crate::access::Access;
 
 /// A handle, since each layer of the router clones it for each request.
@@ -56,6 +59,8 @@ pub struct Parts {
     /// How many pages of the console may get hints.
     pub(super) viewers_max: usize,
     pub(super) pictures: Pictures,
+    pub(super) documents: Documents,
+    pub(super) readiness: Readiness,
 }
 
 /// Metrics in the text format of Prometheus; `None` if they are unavailable now.
@@ -108,6 +113,8 @@ impl Api {
             checks: None,
             viewers_max: VIEWERS_MAX,
             pictures: Pictures::default(),
+            documents: Documents::default(),
+            readiness: Readiness::default(),
         }))
     }
 
@@ -164,6 +171,11 @@ impl Api {
         self.parts().checks = Some(Checks::new(insight.clone(), self.service.clock.clone()));
         self.parts().insight = Some(insight);
         self
+    }
+
+    /// Sets the threads from which the servers are looked at for `/readyz`.
+    pub(crate) fn looked_at_from(&mut self, process: Handle) {
+        self.parts().readiness = Readiness::from(process);
     }
 
     /// Ends all waiting. Clients that wait for the end of an instance get its current status, and can wait at another

@@ -24,6 +24,8 @@ const EXAMINED_MAX: usize = 20_000;
 const AT_ONCE: usize = 16;
 /// The number of awaited events that a row has.
 const AWAITED_MAX: usize = 5;
+/// The number of rows after which a page that has become large ends.
+const PART: usize = 100;
 
 /// The search of a saved view.
 pub(super) fn search_of(view: &SavedView) -> ListQuery {
@@ -68,10 +70,10 @@ pub async fn list(
             None => filter.after = Some(InstanceId::new(place)),
         }
     }
-    let mut rows: Vec<Row> = Vec::new();
-    let mut examined = 0;
+    let mut rows: Vec<InstanceSummary> = Vec::new();
+    let (mut examined, mut bytes) = (0, 0);
     loop {
-        filter.limit = limit - rows.len();
+        filter.limit = (limit - rows.len()).min(PART);
         filter.examined_max = EXAMINED_MAX - examined;
         let page = api.queries.page(&filter, &|row| asked.means(row)).await?;
         examined += page.examined.max(1);
@@ -83,17 +85,20 @@ pub async fn list(
         for row in found {
             let row = row?;
             if row.passes(only) && (!asked.query.waiting() || row.passes(Only::Waiting)) {
+                let row = line(row);
+                bytes += serde_json::to_vec(&row).map_or(0, |row| row.len());
                 rows.push(row);
             }
         }
         filter.from = page.next;
-        if filter.from.is_none() || rows.len() >= limit || examined >= EXAMINED_MAX {
+        let is_full = rows.len() >= limit || bytes >= paging::BYTES_MAX;
+        if filter.from.is_none() || is_full || examined >= EXAMINED_MAX {
             break;
         }
     }
     let next = filter.from.map(|next| format!("{CURSOR}{next}"));
     Ok(Instances {
-        instances: rows.into_iter().map(line).collect(),
+        instances: rows,
         complete: next.is_none(),
         next,
         scanned: examined,
@@ -218,7 +223,7 @@ pub(super) async fn lines(api: &Api, rows: Vec<Summary>) -> Result<Vec<InstanceS
 async fn row(api: &Api, summary: Summary) -> Result<Row, Problem> {
     let stands = matches!(summary.status, Status::Running | Status::Faulted);
     let root = match stands {
-        true => api.queries.root(&summary.header.id).await?,
+        true => api.queries.root_outline(&summary.header.id).await?,
         false => None,
     };
     let mut place = None;

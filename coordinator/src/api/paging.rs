@@ -10,7 +10,7 @@ use super::problem::Problem;
 pub const LIMIT_MAX: usize = 1000;
 const LIMIT: usize = 100;
 /// A page ends when its rows have this size. The last one may exceed it.
-const BYTES_MAX: usize = 4 << 20;
+pub const BYTES_MAX: usize = 4 << 20;
 /// The first character of a cursor into a listing. No id begins with it.
 pub const CURSOR: char = '~';
 

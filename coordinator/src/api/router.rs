@@ -17,7 +17,6 @@ use futures::FutureExt;
 use percent_encoding::percent_decode_str;
 use swirl_api::server::{self, Health};
 use swirl_api::{Nothing, OPENAPI};
-use swirl_ports::Filter;
 
 use super::answered::{self, Watched};
 use super::hosts::plain_host;
@@ -110,6 +109,12 @@ fn health() -> [Route; 3] {
         by_itself(&server::METRICS, metrics),
         serve(&server::READY, readyz),
     ]
+}
+
+/// Whether this is the path of a route of health and metrics.
+pub fn is_health(api: &Api, path: &str) -> bool {
+    let path = path.strip_prefix(&*api.base_path).unwrap_or(path);
+    [server::LIVE.path, server::METRICS.path, server::READY.path].contains(&path)
 }
 
 /// Only health and metrics.
@@ -308,16 +313,8 @@ async fn readyz(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<Health,
     if api.is_stopping() {
         return Err(Problem::stopping());
     }
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    api.queries.list(&filter).await?;
     // The server is still ready, since no other coordinator could do more.
-    let limited = match &api.health {
-        Some(health) => health.limited().await?,
-        None => Vec::new(),
-    };
+    let limited = api.readiness.limited(&api).await?;
     Ok(Health {
         status: "ready".to_owned(),
         limited,

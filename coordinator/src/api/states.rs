@@ -136,7 +136,7 @@ async fn look(api: &Api, definition: &Definition, summary: Summary) -> Result<Fo
     }
     // The error says where it arose, so the record isn't needed.
     if found.state.is_none()
-        && let Some(root) = api.queries.root(&summary.header.id).await?
+        && let Some(root) = api.queries.root_outline(&summary.header.id).await?
     {
         let place = place(&definition.workflow, &root);
         found.state = place.state;

@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use swirl_serve::{Acceptor, Connections, Limits};
 use tokio::net::TcpListener;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::threads::{Threads, elsewhere};
 use super::tls::Tls;
 use crate::api::{Api, health_router, router};
 
@@ -100,24 +103,51 @@ impl Server {
 
     /// Serves until `stop` is done. From then on the server isn't ready, and each response is the last of its
     /// connection. After the drain time no connection is accepted, idle ones are closed, and running requests may
-    /// finish within the limit.
+    /// finish within the limit. Connections have threads of their own; requests are answered on the caller's, and only
+    /// the process's health is answered for whatever these are busy with.
     ///
     /// # Errors
     /// The listener failed.
     pub async fn serve(
-        self,
+        mut self,
         listener: TcpListener,
         stop: impl Future<Output = ()>,
     ) -> io::Result<()> {
-        listener.local_addr()?;
-        let (api, access) = (self.api.clone(), self.api.access.clone());
-        let tls = self.tls;
+        let process = Handle::current();
+        self.api.looked_at_from(process.clone());
         let mut kept = JoinSet::new();
+        let access = self.api.access.clone();
+        // Tokens are checked until the last request.
         kept.spawn(async move { access.keep().await });
-        if let Some(tls) = tls.clone() {
+        if let Some(tls) = self.tls.clone() {
             kept.spawn(tls.keep());
         }
-        if let Some(listener) = self.health {
+        // Listeners are woken by the threads that they belong to.
+        let health = self.health.take().map(TcpListener::into_std);
+        let (listener, health) = (listener.into_std()?, health.transpose()?);
+        let threads = Threads::start()?;
+        let (stopping, stopped) = oneshot::channel::<()>();
+        let mut serving = threads.spawn(self.accept(process, listener, health, stopped))?;
+        tokio::select! {
+            () = stop => drop(stopping),
+            ended = serving.end() => return ended.unwrap_or(Ok(())),
+        }
+        serving.end().await.unwrap_or(Ok(()))
+    }
+
+    /// Serves on the current threads until `stopped` is answered or dropped.
+    async fn accept(
+        self,
+        process: Handle,
+        listener: std::net::TcpListener,
+        health: Option<std::net::TcpListener>,
+        stopped: oneshot::Receiver<()>,
+    ) -> io::Result<()> {
+        let listener = TcpListener::from_std(listener)?;
+        listener.local_addr()?;
+        let mut apart = JoinSet::new();
+        if let Some(listener) = health {
+            let listener = TcpListener::from_std(listener)?;
             let limits = Limits {
                 connections: HEALTH_MAX,
                 of_address: HEALTH_ADDRESS_MAX,
@@ -126,13 +156,16 @@ impl Server {
             let router = health_router(self.api.clone());
             let mut open = Connections::new(router, limits, None);
             // This listener stays open until the last moment, so that probes see that the server isn't ready.
-            kept.spawn(async move { open.accept(&listener).await });
+            apart.spawn(async move { open.accept(&listener).await });
         }
-        let is_secure = tls.is_some();
-        let acceptor = tls.map(|tls| Arc::new(move || tls.acceptor()) as Acceptor);
-        let mut open = Connections::new(router(self.api, is_secure), self.limits, acceptor);
+        let (api, is_secure) = (self.api.clone(), self.tls.is_some());
+        let acceptor = self.tls;
+        let acceptor = acceptor.map(|tls| Arc::new(move || tls.acceptor()) as Acceptor);
+        let router = elsewhere(router(self.api, is_secure), api.clone(), process);
+        let mut open = Connections::new(router, self.limits, acceptor);
         tokio::select! {
-            () = stop => {}
+            // It also ends if nobody waits for the server any more.
+            _ = stopped => {}
             () = open.accept(&listener) => {}
         }
         api.stop();
@@ -142,8 +175,7 @@ impl Server {
         drop(listener);
         // A request that a client has just sent may still be on its way.
         tokio::time::sleep(LAST).await;
-        // Tokens are checked until the last request, with the known keys.
-        drop(kept);
+        drop(apart);
         open.end(self.stop_max).await;
         Ok(())
     }

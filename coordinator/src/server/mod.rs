@@ -1,6 +1,7 @@
-//! The server of the API: connections, TLS, and a stop that lets running requests finish.
+//! The server of the API: connections and their threads, TLS, and a stop that lets running requests finish.
 
 mod connections;
+mod threads;
 mod tls;
 
 pub use connections::Server;

@@ -4,6 +4,7 @@
 mod audit;
 mod batches;
 mod bodies;
+mod busy;
 mod console;
 mod crowds;
 mod deploying;

@@ -22,7 +22,6 @@ pub struct Header {
     pub definition: DefinitionId,
     /// The version as `$WORKFLOW` shows it: evaluated, where the definition has an expression.
     pub version: String,
-    pub input: Data,
     pub started_at: Timestamp,
     /// The instant of the schedule for which it runs, whenever it started: `$WORKFLOW.scheduledAt`. A continuation keeps
     /// it.
@@ -50,6 +49,8 @@ pub struct Header {
     /// As the definition declares it; for other outcomes the settings of the store apply.
     #[serde(default, skip_serializing_if = "Retention::is_empty")]
     pub retention: Retention,
+    /// Last, since it may be large: a store reads only the beginning of a header for a listing.
+    pub input: Data,
 }
 
 impl Retention {

@@ -25,6 +25,8 @@ pub use frame::*;
 pub use timer::*;
 
 /// One path of execution. The engine's `apply` is the only thing that changes one.
+///
+/// The members that may be large come last: a store reads only the beginning of a record for a listing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     pub id: ScopeId,
@@ -33,12 +35,23 @@ pub struct Scope {
     pub rev: u64,
     /// The source of the ids of calls, waits, timers, forks and produced events.
     pub seq: u32,
+    pub cursor: Cursor,
+    /// The error that stopped this scope, while it may be retried.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<WorkflowError>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub timers: Vec<Timer>,
+    /// The events that this scope waits for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<Subscription>,
+    /// The event that an action waits for, while its state may continue to wait for others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Subscription>,
     /// State data; in a scope of actions only, its own copy.
     pub data: Data,
     /// Visible iteration parameters, by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<(Arc<str>, Data)>,
-    pub cursor: Cursor,
     /// The tasks around the current one, the innermost last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
@@ -52,14 +65,6 @@ pub struct Scope {
     /// Of a branch inside an extension: the extended task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extended: Option<Box<Extended>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub timers: Vec<Timer>,
-    /// The events that this scope waits for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub wait: Option<Subscription>,
-    /// The event that an action waits for, while its state may continue to wait for others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Subscription>,
     /// Events that created the instance and aren't consumed yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub start_events: Vec<StartEvent>,
@@ -84,9 +89,6 @@ pub struct Scope {
     /// The last error that was handled: `$WORKFLOW.error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<WorkflowError>,
-    /// The error that stopped this scope, while it may be retried.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fault: Option<WorkflowError>,
     /// `workflowExecTimeout` has passed and the running state is being finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,

@@ -300,6 +300,12 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(scopes.into_iter().find(|scope| scope.id.is_root()))
     }
 
+    /// Returns the root scope for a listing: its cursor, its error, its timers and its waits. Anything else may be missing,
+    /// since a listing has many, and their data may be large.
+    async fn root_outline(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.root(id).await
+    }
+
     /// Waits until a watched instance may have ended: a store that is notified of ends returns at that moment. Callers
     /// must still poll from time to time, and more often if [`InstanceQueries::notifies_ends`] returns `false`.
     async fn wait_ended(&self, _id: &InstanceId) {

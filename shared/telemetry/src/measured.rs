@@ -314,6 +314,11 @@ impl InstanceQueries for Measured<dyn Store> {
     async fn root(&self, id: &InstanceId) -> Result<Option<Scope>> {
         self.redis("root", self.inner.root(id)).await
     }
+
+    async fn root_outline(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.redis("root_outline", self.inner.root_outline(id))
+            .await
+    }
 }
 
 #[async_trait]

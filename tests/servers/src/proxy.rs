@@ -29,6 +29,8 @@ struct Shared {
     generation: AtomicU64,
     /// Connections from before the last increment pass nothing any more.
     silenced: AtomicU64,
+    /// The bytes that a connection passes in each direction in a second; 0: any number.
+    rate: AtomicU64,
     over: AtomicBool,
 }
 
@@ -57,6 +59,7 @@ impl Proxy {
             mode: Mutex::new(Mode::Pass),
             generation: AtomicU64::new(0),
             silenced: AtomicU64::new(0),
+            rate: AtomicU64::new(0),
             over: AtomicBool::new(false),
         });
         let accepting = shared.clone();
@@ -94,6 +97,11 @@ impl Proxy {
     /// machine behind a service that has moved on.
     pub fn silence(&self) {
         self.shared.silenced.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// From now on each connection passes so many bytes in a second, in each direction.
+    pub fn slow(&self, rate: u64) {
+        self.shared.rate.store(rate, Ordering::SeqCst);
     }
 
     pub fn heal(&self) {
@@ -219,6 +227,10 @@ fn pump(from: &TcpStream, to: &TcpStream, shared: &Shared, born: Born) {
         }
         if !shared.alive(born) || writer.write_all(&buffer[..count]).is_err() {
             break;
+        }
+        let rate = shared.rate.load(Ordering::SeqCst);
+        if rate > 0 {
+            std::thread::sleep(Duration::from_secs_f64(count as f64 / rate as f64));
         }
     }
     kill(from);

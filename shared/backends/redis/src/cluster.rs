@@ -20,7 +20,7 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::client::open;
-use crate::line::{Limits, Line};
+use crate::line::{Limits, Line, On};
 use crate::node_list::{Node, at, nodes_in};
 use crate::slots::{SLOTS, slot_of};
 
@@ -107,7 +107,7 @@ impl Cluster {
     }
 
     /// Sends a command once, and follows redirections. After an error the map has been refreshed.
-    pub async fn send(self: &Arc<Cluster>, cmd: &Cmd) -> RedisResult<Value> {
+    pub async fn send(self: &Arc<Cluster>, cmd: &Cmd, on: On) -> RedisResult<Value> {
         let found = match slot_of(cmd) {
             Some(slot) => self.owner(slot),
             None => self.any(),
@@ -124,7 +124,7 @@ impl Cluster {
         loop {
             let sent = match is_asking {
                 true => ask(&line, cmd).await,
-                false => line.send(cmd).await,
+                false => line.send_on(cmd, on).await,
             };
             let Err(error) = sent else { return sent };
             let is_redirection = matches!(

@@ -1,6 +1,6 @@
 //! Connections to one server, to a cluster, or to the master that sentinels name.
 //!
-//! All commands share a few connections and are pipelined there. A lost connection is renewed in the background, and so
+//! Commands share a few connections and are pipelined there, apart from those whose answers may be large. A lost connection is renewed in the background, and so
 //! is one that is to blame for an error (`line.rs`). Commands in flight on it fail, and may or may not have been carried
 //! out. Only commands that a server refused before it did anything are retried here.
 
@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 use crate::Redis;
 use crate::client::{address, certificates, is_tls, open, url_error, with_keepalive};
 use crate::cluster::Cluster;
-use crate::line::{BACKOFF_MAX, BACKOFF_MIN, Limits, Line};
+use crate::line::{BACKOFF_MAX, BACKOFF_MIN, Limits, Line, On};
 use crate::options::{ConnectError, Options, Tls, Topology};
 use crate::slots::{slot, slot_of};
 use crate::watched::Watched;
@@ -121,12 +121,12 @@ impl Link {
         })
     }
 
-    async fn try_send(&self, cmd: &Cmd) -> RedisResult<Value> {
+    async fn try_send(&self, cmd: &Cmd, on: On) -> RedisResult<Value> {
         match &self.servers {
-            Servers::Single(line) => line.send(cmd).await,
-            Servers::Cluster(cluster) => cluster.send(cmd).await,
+            Servers::Single(line) => line.send_on(cmd, on).await,
+            Servers::Cluster(cluster) => cluster.send(cmd, on).await,
             Servers::Sentinel { master, .. } => {
-                let result = line_of(master).send(cmd).await;
+                let result = line_of(master).send_on(cmd, on).await;
                 if let Err(error) = &result
                     && (error.is_io_error() || is(error, ServerErrorKind::ReadOnly))
                 {
@@ -229,11 +229,15 @@ impl Link {
     }
 
     /// Sends a command. Temporary refusals of a server are retried for a while.
-    pub async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
+    pub fn send(&self, cmd: &Cmd) -> impl Future<Output = RedisResult<Value>> {
+        self.send_on(cmd, On::Shared)
+    }
+
+    pub async fn send_on(&self, cmd: &Cmd, on: On) -> RedisResult<Value> {
         let until = Instant::now() + self.limits.retry;
         let mut wait = BACKOFF_MIN;
         loop {
-            match self.try_send(cmd).await {
+            match self.try_send(cmd, on).await {
                 Err(error) if not_carried_out(&error) && Instant::now() + wait < until => {
                     sleep(wait).await;
                     wait = (wait * 2).min(BACKOFF_MAX);
@@ -399,8 +403,8 @@ impl Link {
 }
 
 impl Redis {
-    pub(crate) async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
-        self.inner.link.send(cmd).await
+    pub(crate) fn send_on(&self, cmd: &Cmd, on: On) -> impl Future<Output = RedisResult<Value>> {
+        self.inner.link.send_on(cmd, on)
     }
 }
 

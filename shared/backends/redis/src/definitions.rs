@@ -1,9 +1,11 @@
 //! Deployed definitions. All of them share one hash tag, since they are few and read together.
 
 use async_trait::async_trait;
+use redis::Value;
 use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Changes, DefinitionHead, DefinitionRecord, Definitions, Result};
+use tokio::task::spawn_blocking;
 
 use crate::Redis;
 use crate::connect::damaged;
@@ -15,10 +17,14 @@ static REPLACE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/replace.lua"
 
 static CHANGES: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/changes.lua")]));
 
+static DEFINITION: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/definition.lua")]));
+
 static ADVANCE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/advance.lua")));
 
 /// The number of heads read at once.
 const PAGE: usize = 200;
+/// A record of this size, in bytes, isn't read and written among other commands.
+const LARGE: usize = 256 << 10;
 
 impl Redis {
     fn definition_key(&self, name: &str) -> String {
@@ -37,14 +43,46 @@ impl Redis {
         let head = serde_json::to_string(&record.head()).map_err(wrong)?;
         let names = ["records", "revision", "heads", "changes"];
         let keys = names.map(|name| self.definition_key(name));
-        let args = [field(&record.id), text, head, expected.to_owned()];
-        self.eval(script, &keys, &args).await
+        let is_large = text.len() + expected.len() >= LARGE;
+        let mut call = script.call(&keys);
+        call.arg(field(&record.id))
+            .arg(text)
+            .arg(head)
+            .arg(expected);
+        if !is_large {
+            return self.run(script, call).await;
+        }
+        let _place = self.definition_reads().acquire().await;
+        self.run_aside(script, call).await
     }
 
-    async fn record_text(&self, id: &DefinitionId) -> Result<Option<String>> {
-        let mut cmd = redis::cmd("HGET");
-        cmd.arg(self.definition_key("records")).arg(field(id));
-        self.query(cmd).await
+    /// The record with its text. Large ones are read one at a time, beside all other commands.
+    async fn definition(&self, id: &DefinitionId) -> Result<Option<(DefinitionRecord, String)>> {
+        let key = self.definition_key("records");
+        let args = [field(id), LARGE.to_string()];
+        let found: Value = self
+            .eval(&DEFINITION, std::slice::from_ref(&key), &args)
+            .await?;
+        match found {
+            Value::Nil => Ok(None),
+            Value::Int(_) => {
+                let _place = self.definition_reads().acquire().await;
+                let mut cmd = redis::cmd("HGET");
+                cmd.arg(key).arg(field(id));
+                let text: Option<String> = self.query_aside(cmd).await?;
+                let Some(text) = text else { return Ok(None) };
+                // It takes so long that other tasks of the thread would wait.
+                let parsed = spawn_blocking(move || read(&text).map(|record| (record, text)));
+                let parsed = parsed
+                    .await
+                    .map_err(|error| damaged("a definition", error))?;
+                parsed.map(Some)
+            }
+            text => {
+                let text = crate::reply::text(text)?;
+                Ok(Some((read(&text)?, text)))
+            }
+        }
     }
 
     /// Revisions and heads of definitions that changed after a revision.
@@ -87,10 +125,10 @@ impl Definitions for Redis {
 
     async fn replace_if(&self, old: &DefinitionRecord, new: DefinitionRecord) -> Result<bool> {
         // Another build may have written it, with its members in another order.
-        let Some(text) = self.record_text(&old.id).await? else {
+        let Some((found, text)) = self.definition(&old.id).await? else {
             return Ok(false);
         };
-        if read(&text)? != *old {
+        if found != *old {
             return Ok(false);
         }
         let revision: i64 = self.write(&REPLACE, &new, &text).await?;
@@ -98,8 +136,7 @@ impl Definitions for Redis {
     }
 
     async fn get(&self, id: &DefinitionId) -> Result<Option<DefinitionRecord>> {
-        let found = self.record_text(id).await?;
-        found.as_deref().map(read).transpose()
+        Ok(self.definition(id).await?.map(|(record, _)| record))
     }
 
     async fn changes(&self, since: u64) -> Result<Changes> {

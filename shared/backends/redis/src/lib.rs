@@ -12,6 +12,7 @@ mod admin;
 mod attributes;
 mod audit;
 mod batches;
+mod beginnings;
 mod branch;
 mod business_keys;
 mod check;
@@ -144,6 +145,9 @@ struct Inner {
     shards: RwLock<Vec<u16>>,
     /// Limits the instances that listings read at a time.
     reads: Semaphore,
+    /// Limits the large answers that are under way, and the definitions among them.
+    large_reads: Semaphore,
+    definition_reads: Semaphore,
 }
 
 impl Drop for Inner {
@@ -190,6 +194,8 @@ impl Redis {
                 news,
                 shards: RwLock::new((0..options.shards).collect()),
                 reads: Semaphore::new(listing::READS_MAX),
+                large_reads: Semaphore::new(line::LARGE_MAX),
+                definition_reads: Semaphore::new(1),
                 options,
             }),
         };
@@ -213,6 +219,14 @@ impl Redis {
 
     pub(crate) fn reads(&self) -> &Semaphore {
         &self.inner.reads
+    }
+
+    pub(crate) fn large_reads(&self) -> &Semaphore {
+        &self.inner.large_reads
+    }
+
+    pub(crate) fn definition_reads(&self) -> &Semaphore {
+        &self.inner.definition_reads
     }
 
     pub fn options(&self) -> &Options {

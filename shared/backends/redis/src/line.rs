@@ -5,6 +5,9 @@
 //! - its server answers READONLY: a new connection to the same address may reach the new master;
 //! - a command gets no answer in time, and nothing else has been answered since it was sent;
 //! - it doesn't answer a probe.
+//!
+//! Answers come in the order of their commands, so a large one delays all behind it. Commands with large answers have a
+//! connection of their own.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -37,10 +40,24 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long the answer to a probe may take.
 const PROBE_MAX: Duration = Duration::from_secs(2);
 
+/// How many large answers of all servers may be under way.
+pub(crate) const LARGE_MAX: usize = 16;
+
+/// The connection for a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    /// One of those that all commands share.
+    Shared,
+    /// The one for what is large.
+    Aside,
+}
+
 pub(crate) struct Line {
     client: Client,
     limits: Limits,
     places: Vec<Place>,
+    /// It connects with the first command that needs it.
+    aside: Place,
     next: AtomicUsize,
     opened: Instant,
     renewals: AtomicU64,
@@ -84,6 +101,7 @@ impl Line {
         };
         Ok(Line {
             places: (0..count.max(1)).map(place).collect::<RedisResult<_>>()?,
+            aside: place(count)?,
             client,
             limits,
             next: AtomicUsize::new(0),
@@ -115,8 +133,15 @@ impl Line {
     }
 
     /// Sends a command once. An error of the server is returned as an error.
-    pub async fn send(&self, cmd: &Cmd) -> RedisResult<Value> {
-        let mut taken = self.take(self.turn());
+    pub fn send(&self, cmd: &Cmd) -> impl Future<Output = RedisResult<Value>> {
+        self.send_on(cmd, On::Shared)
+    }
+
+    pub async fn send_on(&self, cmd: &Cmd, on: On) -> RedisResult<Value> {
+        let mut taken = self.take(match on {
+            On::Shared => self.turn(),
+            On::Aside => &self.aside,
+        });
         let sent = self.within(self.limits.response, taken.manager.send_packed_command(cmd));
         let result = sent.await.and_then(Value::extract_error);
         self.judge(&taken, result.as_ref().err());

@@ -5,15 +5,18 @@ use std::sync::Arc;
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt, stream};
 use redis::{Cmd, Value};
+use serde::de::DeserializeOwned;
 use swirl_model::attribute::Attributes;
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{Header, Status};
+use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Counts, Error, Filter, Keep, Page, Result, Summary};
 
 use crate::Redis;
 use crate::attributes::read_heads;
+use crate::beginnings::read_beginning;
 use crate::connect::damaged;
 use crate::keys::{STATUSES, Span};
 use crate::record::{read_status, status_letter};
@@ -257,17 +260,106 @@ impl Redis {
 
     pub(crate) async fn summaries(&self, ids: Vec<InstanceId>) -> Result<Vec<(Place, Summary)>> {
         let found = stream::iter(ids).map(async |id| {
-            // A header has the input, which may be large.
             let _place = self.reads().acquire().await;
-            let mut read = Cmd::new();
-            read.arg("HMGET").arg(&self.keys().of(&id, Span::Ready)[0]);
-            read.arg(&["s", "p", "h", "end", "lw", "err", "at"][..]);
-            read_summary(&id, Reply::new(self.query(read).await?)?)
+            let key = self.keys().hash_of(&id);
+            let fields = ["h", "err", "s", "p", "end", "lw", "at"];
+            // The input and the error may be large.
+            let parts = self.beginnings(&key, &fields, 2).await?;
+            self.read_summary(&id, parts).await
         });
         let found = found
             .buffered(READS_MAX)
             .try_filter_map(async |row| Ok(row));
         found.try_collect().await
+    }
+
+    /// Returns `None` if the instance was removed meanwhile.
+    async fn read_summary(
+        &self,
+        id: &InstanceId,
+        mut parts: Reply,
+    ) -> Result<Option<(Place, Summary)>> {
+        let what = format!("instance {id}");
+        let (header, error) = (parts.value()?, parts.value()?);
+        let status = match parts.value()? {
+            Value::Nil => return Ok(None),
+            found => read_status(&crate::reply::text(found)?)?,
+        };
+        let suspended = parts.value()? != Value::Nil;
+        let ended_at = match parts.value()? {
+            Value::Nil => None,
+            found => {
+                let at: i64 = json(&crate::reply::bytes(found)?, "the end of an instance")?;
+                Some(Timestamp(at))
+            }
+        };
+        let place = read_place(id, &parts.text()?)?;
+        let attributes = match parts.value()? {
+            Value::Nil => Attributes::new(),
+            found => read_heads(&crate::reply::text(found)?, &what)?,
+        };
+        let header = read_beginning(&crate::reply::bytes(header)?, &["input"], &what)?;
+        let mut header: Header = match header {
+            Some(header) => header,
+            // An older build has written the input in the middle.
+            None => match self.whole(id, "h", &what).await? {
+                Some(header) => header,
+                None => return Ok(None),
+            },
+        };
+        header.input = Data::NULL;
+        let error: Option<WorkflowError> = match error {
+            Value::Nil => None,
+            found => {
+                let bytes = crate::reply::bytes(found)?;
+                let what = format!("the error of {id}");
+                match read_beginning(&bytes, &[], &what)? {
+                    Some(error) => Some(error),
+                    None => self.whole(id, "err", &what).await?,
+                }
+            }
+        };
+        let summary = Summary {
+            attributes,
+            header: Arc::new(header),
+            status,
+            suspended,
+            ended_at,
+            error: error.map(WorkflowError::shortened),
+        };
+        Ok(Some((place, summary)))
+    }
+
+    /// Reads the whole of a field whose beginning isn't enough.
+    async fn whole<T: DeserializeOwned>(
+        &self,
+        id: &InstanceId,
+        field: &str,
+        what: &str,
+    ) -> Result<Option<T>> {
+        let mut read = Cmd::new();
+        read.arg("HGET").arg(self.keys().hash_of(id)).arg(field);
+        let bytes: Option<Vec<u8>> = self.query_aside(read).await?;
+        bytes.map(|bytes| json(&bytes, what)).transpose()
+    }
+
+    /// The root scope without what may be large.
+    pub(crate) async fn outline(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        let _place = self.reads().acquire().await;
+        let field = format!("r:{}", ScopeId::root());
+        let fields = [field.as_str()];
+        let mut parts = self
+            .beginnings(&self.keys().hash_of(id), &fields, 1)
+            .await?;
+        let bytes = match parts.value()? {
+            Value::Nil => return Ok(None),
+            found => crate::reply::bytes(found)?,
+        };
+        let what = format!("the root scope of {id}");
+        match read_beginning(&bytes, &["data"], &what)? {
+            Some(scope) => Ok(Some(scope)),
+            None => self.whole(id, &field, &what).await,
+        }
     }
 
     async fn place(&self, id: &InstanceId) -> Result<Option<Place>> {
@@ -277,47 +369,6 @@ impl Redis {
         let place: Option<String> = self.query(read).await?;
         place.map(|place| read_place(id, &place)).transpose()
     }
-}
-
-/// Returns `None` if the instance was removed meanwhile.
-fn read_summary(id: &InstanceId, mut parts: Reply) -> Result<Option<(Place, Summary)>> {
-    let status = match parts.value()? {
-        Value::Nil => return Ok(None),
-        found => read_status(&crate::reply::text(found)?)?,
-    };
-    let suspended = parts.value()? != Value::Nil;
-    let header = parts.bytes()?;
-    let ended_at = match parts.value()? {
-        Value::Nil => None,
-        found => {
-            let at: i64 = json(&crate::reply::bytes(found)?, "the end of an instance")?;
-            Some(Timestamp(at))
-        }
-    };
-    let place = read_place(id, &parts.text()?)?;
-    let error = match parts.value()? {
-        Value::Nil => None,
-        found => {
-            let what = format!("the error of {id}");
-            let error: WorkflowError = json(&crate::reply::bytes(found)?, &what)?;
-            Some(error.shortened())
-        }
-    };
-    let attributes = match parts.value()? {
-        Value::Nil => Attributes::new(),
-        found => read_heads(&crate::reply::text(found)?, &format!("instance {id}"))?,
-    };
-    let mut header: Header = json(&header, &format!("instance {id}"))?;
-    header.input = Data::NULL;
-    let summary = Summary {
-        attributes,
-        header: Arc::new(header),
-        status,
-        suspended,
-        ended_at,
-        error,
-    };
-    Ok(Some((place, summary)))
 }
 
 fn read_place(id: &InstanceId, place: &str) -> Result<Place> {

@@ -10,6 +10,7 @@ use swirl_ports::Result;
 
 use crate::Redis;
 use crate::connect::damaged;
+use crate::line::On;
 
 /// The code with which every operation on an instance begins.
 pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
@@ -135,9 +136,32 @@ pub(crate) type Lazy = LazyLock<Script>;
 
 impl Redis {
     /// Carries out a call that [`Script::call`] began. All keys must share one hash tag.
-    pub(crate) async fn run<T: FromRedisValue>(&self, script: &Script, call: Cmd) -> Result<T> {
-        let value = match self.send(&call).await {
-            Err(error) if script.is_unknown(&error) => self.introduce(script, &call).await,
+    pub(crate) fn run<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        call: Cmd,
+    ) -> impl Future<Output = Result<T>> {
+        self.run_on(script, call, On::Shared)
+    }
+
+    /// The same for a call with a large answer. So many are under way at a time.
+    pub(crate) async fn run_aside<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        call: Cmd,
+    ) -> Result<T> {
+        let _place = self.large_reads().acquire().await;
+        self.run_on(script, call, On::Aside).await
+    }
+
+    pub(crate) async fn run_on<T: FromRedisValue>(
+        &self,
+        script: &Script,
+        call: Cmd,
+        on: On,
+    ) -> Result<T> {
+        let value = match self.send_on(&call, on).await {
+            Err(error) if script.is_unknown(&error) => self.introduce(script, &call, on).await,
             other => other,
         };
         let value = value.map_err(crate::connect::error)?;
@@ -145,15 +169,15 @@ impl Redis {
     }
 
     /// Loads and calls a script that a server doesn't know yet.
-    async fn introduce(&self, script: &Script, call: &Cmd) -> redis::RedisResult<Value> {
+    async fn introduce(&self, script: &Script, call: &Cmd, on: On) -> redis::RedisResult<Value> {
         if script.kind == Kind::Script {
-            return self.send(&script.whole(call)).await;
+            return self.send_on(&script.whole(call), on).await;
         }
         let mut load = Cmd::new();
         load.arg("FUNCTION").arg("LOAD").arg("REPLACE");
         load.arg(&script.source);
         self.inner.link.send_beside(&load, call).await?;
-        self.send(call).await
+        self.send_on(call, on).await
     }
 
     /// Loads functions before they are needed, since a server without memory refuses new ones.
@@ -228,7 +252,9 @@ impl Redis {
             answer.map_err(crate::connect::error)?;
         }
         let value = match last {
-            Err(error) if script.is_unknown(&error) => self.introduce(script, &call).await,
+            Err(error) if script.is_unknown(&error) => {
+                self.introduce(script, &call, On::Shared).await
+            }
             other => other,
         };
         let value = value.map_err(crate::connect::error)?;
@@ -236,8 +262,19 @@ impl Redis {
     }
 
     /// Carries out one command.
-    pub(crate) async fn query<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T> {
-        let value = self.send(&cmd).await.map_err(crate::connect::error)?;
+    pub(crate) fn query<T: FromRedisValue>(&self, cmd: Cmd) -> impl Future<Output = Result<T>> {
+        self.query_on(cmd, On::Shared)
+    }
+
+    /// The same for a command with a large answer.
+    pub(crate) async fn query_aside<T: FromRedisValue>(&self, cmd: Cmd) -> Result<T> {
+        let _place = self.large_reads().acquire().await;
+        self.query_on(cmd, On::Aside).await
+    }
+
+    pub(crate) async fn query_on<T: FromRedisValue>(&self, cmd: Cmd, on: On) -> Result<T> {
+        let value = self.send_on(&cmd, on).await;
+        let value = value.map_err(crate::connect::error)?;
         T::from_redis_value(value).map_err(|error| damaged("an answer", error))
     }
 }

@@ -450,7 +450,7 @@ impl InstanceQueries for Redis {
     async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {
         let keys = self.keys().of(id, Span::All);
         let call = HISTORY.call(&[keys[0].clone(), keys[8].clone()]);
-        let mut parts = Reply::new(self.run(&HISTORY, call).await?)?;
+        let mut parts = Reply::new(self.run_aside(&HISTORY, call).await?)?;
         let gone: u64 = parts.number()?;
         let mut elements = Vec::new();
         while !parts.is_empty() {
@@ -474,7 +474,7 @@ impl InstanceQueries for Redis {
         };
         call.arg(self.options().history_max.max(1))
             .arg(HISTORY_BYTES_MAX);
-        let mut parts = Reply::new(self.run(&HISTORY_PAGE, call).await?)?;
+        let mut parts = Reply::new(self.run_aside(&HISTORY_PAGE, call).await?)?;
         let (first, last): (u64, u64) = (parts.number()?, parts.number()?);
         let (total, start): (u64, u64) = (parts.number()?, parts.number()?);
         let mut elements = Vec::new();
@@ -494,11 +494,15 @@ impl InstanceQueries for Redis {
         let mut read = Cmd::new();
         read.arg("HGET").arg(self.keys().hash_of(id));
         read.arg(format!("r:{}", ScopeId::root()));
-        let record: Option<Vec<u8>> = self.query(read).await?;
+        let record: Option<Vec<u8>> = self.query_aside(read).await?;
         let what = || format!("the root scope of {id}");
         record
             .map(|record| read_scope(&record, &what(), None))
             .transpose()
+    }
+
+    async fn root_outline(&self, id: &InstanceId) -> Result<Option<Scope>> {
+        self.outline(id).await
     }
 }
 
@@ -557,7 +561,10 @@ impl Redis {
         let keys = self.keys().of(id, Span::Waits);
         let mut call = self.call_instance(&LOOK, &keys, id, None);
         call.arg(what);
-        Reply::optional(self.run(&LOOK, call).await?)
+        Reply::optional(match what {
+            "instance" => self.run(&LOOK, call).await?,
+            _ => self.run_aside(&LOOK, call).await?,
+        })
     }
 
     /// Parses the names of scopes of an instance that a script returned.

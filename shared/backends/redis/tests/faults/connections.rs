@@ -1,12 +1,14 @@
 //! Connections that go silent, masters that are replaced, and clusters whose nodes fail and move.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use futures::future::{join, join_all};
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
-use swirl_ports::Created;
+use swirl_model::data;
+use swirl_ports::{Created, DefinitionRecord};
 use swirl_redis::{Options, Redis};
 use swirl_servers::{PATIENCE, Proxy, RedisCluster, RedisServer, until};
 use tokio::time::{sleep, timeout};
@@ -92,6 +94,61 @@ async fn a_connection_to_a_master_that_became_a_replica_is_given_up() {
     let held = b.hold(&root("b")).await;
     is_woken(&b, &held).await;
     assert_eq!(redis.beyond_recovery(), None);
+}
+
+/// Answers come in the order of their commands, and those of other commands don't wait for a large one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_answer_delays_no_other() {
+    const LARGE: usize = 8 << 20;
+    let server = RedisServer::start().unwrap();
+    let proxy = Proxy::start(server.address()).unwrap();
+    let near = with(
+        Redis::connect(quick(Options::single(server.url())))
+            .await
+            .unwrap(),
+    );
+    let options = Options {
+        // Enough for one of them, and not for all one after another.
+        response_timeout_ms: 5_000,
+        ..quick(Options::single(format!("redis://{}", proxy.address())))
+    };
+    let b = Arc::new(with(Redis::connect(options).await.unwrap()));
+    let mut records = new("large");
+    records.root.data = data!({"text": ("x".repeat(LARGE))});
+    near.create(records).await;
+    let record = DefinitionRecord {
+        id: definition("large"),
+        digest: "1".to_owned(),
+        name: "file".to_owned(),
+        document: "document".to_owned(),
+        resources: vec![("uri".to_owned(), "x".repeat(LARGE))],
+        deployed_at: at(1),
+        deleted: None,
+        activated: None,
+        interests: swirl_ports::Interests::default(),
+    };
+    near.definitions.put(record.clone()).await.unwrap();
+    // Each takes about a second.
+    proxy.slow(LARGE as u64);
+    let reads = (0..6).map(|_| {
+        let b = b.clone();
+        tokio::spawn(async move { b.definitions.get(&definition("large")).await })
+    });
+    let reads: Vec<_> = reads.collect();
+    let viewed = b.clone();
+    let view = tokio::spawn(async move { viewed.store.view(&root("large").instance).await });
+    // Time has to pass: so that large answers are under way.
+    sleep(Duration::from_millis(300)).await;
+    for number in 0..5 {
+        b.create(new(&format!("small{number}"))).await;
+    }
+    assert!(reads.iter().all(|read| !read.is_finished()));
+    assert!(!view.is_finished());
+    for read in join_all(reads).await {
+        assert_eq!(read.unwrap().unwrap(), Some(record.clone()));
+    }
+    let (_, scopes) = view.await.unwrap().unwrap().unwrap();
+    assert_eq!(scopes.len(), 1);
 }
 
 /// Creates instances with many callers at once until `over`; returns how many were created.

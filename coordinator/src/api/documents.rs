@@ -1,0 +1,143 @@
+//! Deployed documents as clients see them. One may be large with all that it refers to, so the last ones are kept
+//! without that, and few are read at a time.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use quick_cache::Weighter;
+use quick_cache::sync::Cache;
+use swirl_api::Finding;
+use swirl_model::ids::DefinitionId;
+use swirl_ports::DefinitionRecord;
+use swirl_runtime::Deployed;
+use tokio::sync::Semaphore;
+
+use super::Api;
+use super::problem::Problem;
+
+/// How many definitions are read at a time with all that they refer to.
+const AT_ONCE: usize = 2;
+/// The bytes of what is kept, and the usual number.
+const BYTES_MAX: u64 = 16 << 20;
+const USUAL: usize = 256;
+/// A finding, roughly.
+const FINDING_BYTES: usize = 500;
+
+#[derive(Clone)]
+pub struct Documents(Arc<Parts>);
+
+struct Parts {
+    kept: Cache<Key, Arc<Document>, Sizes>,
+    room: Semaphore,
+}
+
+/// A definition may be replaced by another one with the same id.
+type Key = (DefinitionId, String);
+
+/// A document without what it refers to.
+pub struct Document {
+    pub text: String,
+    /// The URIs of what it refers to.
+    pub resources: Vec<String>,
+    /// Once somebody has asked for them.
+    diagnostics: OnceLock<Vec<Finding>>,
+}
+
+/// What a client asks for besides the document.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    pub contents: bool,
+    pub diagnostics: bool,
+}
+
+/// What a client gets besides the document.
+#[derive(Default)]
+pub struct More {
+    pub contents: Option<BTreeMap<String, String>>,
+    pub diagnostics: Option<Vec<Finding>>,
+}
+
+#[derive(Clone)]
+struct Sizes;
+
+impl Weighter<Key, Arc<Document>> for Sizes {
+    fn weight(&self, _: &Key, document: &Arc<Document>) -> u64 {
+        let resources = document.resources.iter().map(String::len);
+        let findings = document.diagnostics.get().map_or(0, Vec::len);
+        let bytes = document.text.len() + resources.sum::<usize>() + findings * FINDING_BYTES;
+        bytes as u64
+    }
+}
+
+impl Default for Documents {
+    fn default() -> Documents {
+        Documents(Arc::new(Parts {
+            kept: Cache::with_weighter(USUAL, BYTES_MAX, Sizes),
+            room: Semaphore::new(AT_ONCE),
+        }))
+    }
+}
+
+impl Documents {
+    /// Returns `None` if there is no such definition any more.
+    pub async fn get(
+        &self,
+        api: &Api,
+        deployed: &Deployed,
+        wanted: Wanted,
+    ) -> Result<Option<(Arc<Document>, More)>, Problem> {
+        let key = (deployed.id().clone(), deployed.head.digest.clone());
+        if let Some(found) = self.known(&key, wanted) {
+            return Ok(Some(found));
+        }
+        let record = {
+            let _place = self.0.room.acquire().await;
+            // Another request may have read it meanwhile.
+            if let Some(found) = self.known(&key, wanted) {
+                return Ok(Some(found));
+            }
+            let record = api.service.registry.store().get(&key.0).await?;
+            let record = record.filter(|record| record.deleted.is_none());
+            let Some(record) = record else {
+                return Ok(None);
+            };
+            record
+        };
+        let diagnostics = match wanted.diagnostics {
+            true => Some(api.warnings(&record).await),
+            false => None,
+        };
+        let DefinitionRecord {
+            document,
+            resources,
+            ..
+        } = record;
+        let document = Document {
+            text: document,
+            resources: resources.iter().map(|(uri, _)| uri.clone()).collect(),
+            diagnostics: diagnostics.clone().map(OnceLock::from).unwrap_or_default(),
+        };
+        let document = Arc::new(document);
+        let contents = wanted.contents.then(|| resources.into_iter().collect());
+        self.0.kept.insert(key, document.clone());
+        let more = More {
+            contents,
+            diagnostics,
+        };
+        Ok(Some((document, more)))
+    }
+
+    /// What is kept, if that is all that is wanted.
+    fn known(&self, key: &Key, wanted: Wanted) -> Option<(Arc<Document>, More)> {
+        let document = self.0.kept.get(key).filter(|_| !wanted.contents)?;
+        let diagnostics = match wanted.diagnostics {
+            true => Some(document.diagnostics.get()?.clone()),
+            false => None,
+        };
+        let more = More {
+            diagnostics,
+            ..More::default()
+        };
+        Some((document, more))
+    }
+}
