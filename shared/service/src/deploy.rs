@@ -57,13 +57,37 @@ impl Service {
             Some(old) => {
                 self.undelete(old, (record.document, record.resources))
                     .await?;
+                self.forget_sets_before(&id).await;
                 return Ok(Deployed::New(id));
             }
             None => {}
         }
         self.registry
             .insert(definition, &record.digest, record.bytes());
+        self.forget_sets_before(&id).await;
         Ok(Deployed::New(id))
+    }
+
+    /// Events that an older version collected to start an instance go if the current one collects none. A newer one that
+    /// does gets them.
+    async fn forget_sets_before(&self, id: &DefinitionId) {
+        let forgotten = async {
+            let catalog = self.registry.catalog().await?;
+            let mut versions = catalog.all().iter();
+            let collected = versions.any(|one| {
+                let trigger = one.head.interests.trigger.as_ref();
+                trigger.is_some_and(|trigger| trigger.collects_for(&id.workflow))
+            });
+            let mut triggers = catalog.triggers.iter();
+            match collected && !triggers.any(|it| it.collects_for(&id.workflow)) {
+                true => self.forget_events_of(id).await,
+                false => Ok(()),
+            }
+        };
+        // The definition is deployed all the same, and the sets are dropped for newer ones at the latest.
+        if let Err(error) = forgotten.await {
+            tracing::warn!(definition = %id, %error, "events for an older version are kept longer than needed");
+        }
     }
 
     /// Deploys in place of the existing definition with the same id and version. The caller must be the only process,
@@ -158,6 +182,7 @@ impl Service {
         }
         record.activated = Some(self.clock.now());
         self.take_up(record).await?;
+        self.forget_sets_before(id).await;
         Ok(Some(true))
     }
 

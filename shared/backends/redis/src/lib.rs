@@ -84,7 +84,7 @@ pub use activity::Activity;
 pub use check::{Examined, Finding, Severity};
 use connect::Link;
 use delivered::Deliveries;
-use events::Dropped;
+use events::{Dropped, Turns};
 use expected::Expectations;
 use following::Following;
 use fork_bases::ForkBases;
@@ -125,6 +125,7 @@ struct Inner {
     /// The same for incomplete sets of events.
     sets_since: AtomicU64,
     dropped_sets: Mutex<Dropped>,
+    group_turns: Turns,
     /// The random name that this namespace got when it was first used.
     installation: OnceLock<String>,
     /// Commits that read their scope again.
@@ -178,6 +179,7 @@ impl Redis {
                 dropped: Mutex::default(),
                 sets_since: AtomicU64::new(0),
                 dropped_sets: Mutex::default(),
+                group_turns: Turns::default(),
                 installation: OnceLock::new(),
                 second_reads: AtomicU64::new(0),
                 stamp: AtomicU64::new(0),
@@ -304,6 +306,10 @@ impl Redis {
             .dropped_sets
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn group_turns(&self) -> &Turns {
+        &self.inner.group_turns
     }
 
     pub(crate) fn note_generation(&self, generation: u64) {

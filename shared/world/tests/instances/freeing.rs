@@ -18,6 +18,14 @@ const WAITS: &str = r#"{"id": "waits", "version": "1", "specVersion": "0.8",
     "functions": [{"name": "f", "type": "expression", "operation": "${ {f: 1} }"}],
     "states": [{"name": "A", "type": "callback", "action": {"functionRef": "f"}, "eventRef": "paid", "end": true}]}"#;
 
+/// Starts with both events.
+const COLLECTS: &str = r#"{"id": "once", "version": "0", "specVersion": "0.8",
+    "events": [
+        {"name": "paid", "type": "paid", "correlation": [{"contextAttributeName": "order"}]},
+        {"name": "sent", "type": "sent", "correlation": [{"contextAttributeName": "order"}]}],
+    "states": [{"name": "A", "type": "event", "exclusive": false,
+        "onEvents": [{"eventRefs": ["paid", "sent"], "actions": []}], "end": true}]}"#;
+
 fn id() -> DefinitionId {
     id_of("once")
 }
@@ -84,6 +92,25 @@ fn a_definition_that_was_just_deleted_may_still_get_an_instance() {
     world.wait(deleted).unwrap();
     assert_eq!(record_at(&mut world, 60_000).document, DOCUMENT);
     assert_eq!(record_at(&mut world, 200_000).document, "");
+}
+
+#[test]
+fn events_that_an_older_version_collected_go_with_a_newer_one_that_collects_none() {
+    let newer = COLLECTS.replace("\"version\": \"0\"", "\"version\": \"0.5\"");
+    let left = [newer.as_str(), DOCUMENT].map(|deployed| {
+        let mut world = fixture::world(&[COLLECTS], |_| Mock::Never);
+        let event = serde_json::json!({"specversion": "1.0", "id": "1", "source": "/s", "type": "paid", "order": "7"});
+        let event: CloudEvent = serde_json::from_value(event).unwrap();
+        let plan = vec![(Timestamp(1_000), Act::Event(event))];
+        world.run(plan, Timestamp(2_000)).unwrap();
+        assert!(matches!(deploy(&mut world, deployed), Deployed::New(_)));
+        let store = world.store.clone();
+        let nothing = Listening::new(&[], &[]);
+        let forgotten = world.wait(async move { store.forget_unconsumed("once", nothing).await });
+        forgotten.unwrap()
+    });
+    // The older version's instances may still wait for the event.
+    assert_eq!(left[0], left[1] + 1, "{left:?}");
 }
 
 #[test]

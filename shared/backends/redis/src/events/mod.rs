@@ -32,8 +32,10 @@ mod shard;
 mod spread;
 mod starts;
 mod surplus;
+mod turns;
 mod waiting;
 
 pub(crate) use begun::Begun;
 pub(crate) use names::{digest, event_digest, offer};
 pub(crate) use surplus::Dropped;
+pub(crate) use turns::Turns;

@@ -42,6 +42,10 @@ impl SetsSize {
         self.sets == 0
     }
 
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// How many bytes more than before.
     pub fn more_than(&self, before: &SetsSize) -> u64 {
         self.bytes.saturating_sub(before.bytes) as u64

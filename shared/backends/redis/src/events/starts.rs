@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::future::try_join;
 use serde::{Deserialize, Serialize};
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
@@ -18,6 +19,7 @@ use super::alone::LoneStarts;
 use super::names::{StartKeys, start_digest};
 use super::set_sizes::{Noted, SetsSize};
 use super::shard::{json, read};
+use super::turns::work_on;
 use crate::Redis;
 use crate::keys::Span;
 use crate::script::{Lazy, Script};
@@ -268,49 +270,63 @@ impl Redis {
         mut change: impl FnMut(&mut Group) -> Result<Change>,
     ) -> Result<Option<PendingStart>> {
         let key = StartKeys::new(self.keys(), digest).group;
+        let turn = self.group_turns().of(digest).await;
         for attempt in 0..ATTEMPTS {
             let mut get = redis::cmd("GET");
             get.arg(&key);
-            let before: Option<String> = self.query(get).await?;
+            let before: Option<String> = self.query_on(get, turn.on()).await?;
             let before = before.unwrap_or_default();
-            let mut group: Group = match before.as_str() {
-                "" => Group::default(),
-                text => read(text, "events that wait for others")?,
+            let size = before.len();
+            turn.has(size);
+            let read = move || {
+                let group: Group = match before.as_str() {
+                    "" => Group::default(),
+                    text => read(text, "events that wait for others")?,
+                };
+                Ok((group, sha1_smol::Sha1::from(&before).digest().to_string()))
             };
+            let (mut group, before) = work_on(size, read).await?;
             let sets_before = SetsSize::of(&group.sets);
             let begun = match change(&mut group)? {
                 Change::Found(begun) => return Ok(begun),
                 Change::Write(begun) => begun,
             };
-            if let Reason::Event(event) = reason
-                && !self.is_open(event).await?
-            {
-                return Ok(None);
-            }
             group.rev += 1;
             let sets = SetsSize::of(&group.sets);
             let noted = Noted {
                 digest,
                 rev: group.rev,
-                begins: before.is_empty(),
+                begins: size == 0,
             };
-            if sets != sets_before && !sets.is_none() {
-                self.note_sets(&noted, &sets).await?;
+            let is_open = async {
+                match reason {
+                    Reason::Event(event) => self.is_open(event).await,
+                    Reason::Release | Reason::Room => Ok(true),
+                }
+            };
+            let note = async {
+                match sets != sets_before && !sets.is_none() {
+                    true => self.note_sets(&noted, &sets).await,
+                    false => Ok(()),
+                }
+            };
+            // A note about an event that isn't open is corrected as one that a crash leaves.
+            if let (false, ()) = try_join(is_open, note).await? {
+                return Ok(None);
             }
-            let after = json(&group, "events that wait for others")?;
             let is_empty = if group.is_empty() { "1" } else { "0" };
-            let read = sha1_smol::Sha1::from(&before).digest().to_string();
-            let done: i64 = self
-                .eval(
-                    match reason {
-                        Reason::Room => &SWAP_TO_FREE,
-                        Reason::Event(_) | Reason::Release => &SWAP,
-                    },
-                    std::slice::from_ref(&key),
-                    &[read, after, is_empty.to_owned()],
-                )
-                .await?;
+            let written = move || json(&group, "events that wait for others");
+            let after = work_on(size.max(sets.bytes()), written).await?;
+            turn.has(after.len().max(size));
+            let swap = match reason {
+                Reason::Room => &SWAP_TO_FREE,
+                Reason::Event(_) | Reason::Release => &SWAP,
+            };
+            let (mut call, size) = (swap.call(std::slice::from_ref(&key)), after.len());
+            call.arg(before).arg(after).arg(is_empty);
+            let done: i64 = self.run_on(swap, call, turn.on()).await?;
             if done == 1 {
+                turn.has(size);
                 // A crash may have left notes about sets that are gone. They end when room is made.
                 let is_noted = !sets_before.is_none() || matches!(reason, Reason::Room);
                 if sets.is_none() && is_noted {

@@ -10,10 +10,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
-use swirl_model::CloudEvent;
 use swirl_model::event::{Command, EventMatch};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, StartEvent};
+use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Definitions, Ingested, Listening, Trigger};
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -397,4 +397,51 @@ async fn sets_are_filled_once_while_others_acknowledge() {
         let used: BTreeSet<&str> = starts.iter().flat_map(|ids| ids.split(' ')).collect();
         assert_eq!((starts.len(), used.len()), (15, 30), "{starts:?}");
     }
+}
+
+/// Each change of a record with sets reads and writes all of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_large_sets_do_not_repeat_each_others_work() {
+    const COUNT: usize = 16;
+    const LARGE: usize = 300_000;
+    let rig = Rig::new();
+    let b = rig.backend("sets").await;
+    let sent = || -> usize {
+        let info = rig.server.cli(&["INFO", "stats"]).unwrap();
+        let mut lines = info.lines();
+        let sent = lines.find_map(|line| line.strip_prefix("total_net_output_bytes:"));
+        sent.unwrap().trim().parse().unwrap()
+    };
+    let triggers = [trigger(vec![by_order("t"), by_order("u")], false)];
+    let large = |number: usize| CloudEvent {
+        data: Some(Data::string("x".repeat(LARGE))),
+        ..event(&number.to_string(), "t", &[("order", "1")])
+    };
+    let events: Vec<CloudEvent> = (0..COUNT).map(large).collect();
+    let before = sent();
+    let ingested = join_all(events.iter().map(|event| b.ingest(event, &[]))).await;
+    assert!(ingested.iter().all(|one| one.starts.is_empty()));
+    let idle = sent() - before;
+    let listening = || Listening::new(&triggers, &[]);
+    let before = sent();
+    let collected = join_all(events.iter().map(|event| {
+        let event = CloudEvent {
+            id: format!("c{}", event.id),
+            ..event.clone()
+        };
+        let b = &b;
+        async move { b.events.ingest(&event, listening(), at(0)).await.unwrap() }
+    }))
+    .await;
+    assert!(collected.iter().all(|one| one.starts.is_empty()));
+    let cost = sent() - before - idle;
+    // Each finds those before it.
+    let needed = COUNT * (COUNT - 1) / 2 * LARGE;
+    assert!(
+        cost < needed * 3 / 2,
+        "{cost} bytes, of which {needed} are needed"
+    );
+    let last = event("u", "u", &[("order", "1")]);
+    let ingested = b.events.ingest(&last, listening(), at(1)).await.unwrap();
+    assert_eq!(ingested.starts.len(), 1);
 }
