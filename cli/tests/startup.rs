@@ -336,3 +336,46 @@ fn the_master_of_sentinels_is_called_by_no_function() {
         "{instance}"
     );
 }
+
+/// More of them than there are threads, and each turn of one is long.
+#[test]
+fn health_is_answered_while_instances_go_in_circles() {
+    const ANSWER_MAX: Duration = Duration::from_secs(2);
+    let (redis, nats) = (RedisServer::start().unwrap(), NatsServer::start().unwrap());
+    let processes =
+        ["coordinator", "worker"].map(|role| Process::start(role, redis.port(), nats.port()));
+    let [coordinator, worker] = &processes;
+    worker.until("readiness", || worker.is_ready());
+    coordinator.until("readiness", || coordinator.is_ready());
+    let switch = |name: &str, next: &str| {
+        json!({
+            "name": name, "type": "switch", "defaultCondition": {"end": true},
+            "dataConditions": [{"condition": "${ true }", "transition": next}],
+        })
+    };
+    let circle = json!({
+        "id": "circle", "version": "1", "specVersion": "0.8", "start": "A",
+        "states": [switch("A", "B"), switch("B", "A")],
+    });
+    let path = coordinator.runs(&circle);
+    for _ in 1..20 {
+        coordinator.runs(&circle);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(10) {
+        for process in &processes {
+            for path in ["/healthz", "/readyz"] {
+                let asked = Instant::now();
+                let answer = process.get(path).unwrap();
+                let took = asked.elapsed();
+                assert!(took < ANSWER_MAX, "{path}: {took:?}");
+                assert!(
+                    path != "/healthz" || answer.starts_with("HTTP/1.1 200"),
+                    "{answer}"
+                );
+            }
+        }
+    }
+    let instance = coordinator.get(&path).unwrap();
+    assert!(instance.contains("\"status\":\"running\""), "{instance}");
+}

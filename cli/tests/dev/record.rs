@@ -1,5 +1,6 @@
 //! `swirl record`: a history becomes a scenario that passes unchanged.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -232,6 +233,12 @@ fn swirl(arguments: &[&str]) -> (Option<i32>, String) {
     )
 }
 
+/// It may hold what services have answered.
+fn only_for_its_owner(file: &Path) {
+    let mode = std::fs::metadata(file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn recordings_of_fifty_instances_pass_unchanged() {
     let folder = tempfile::tempdir().unwrap();
@@ -277,6 +284,7 @@ async fn recordings_of_fifty_instances_pass_unchanged() {
             .join(format!("{workflow}-{id}.scenario.yaml"));
         let (code, _, said) = dev.run(&["record", id, "-o", out.to_str().unwrap()]);
         assert_eq!(code, Some(0), "{workflow} {id}: {said}\n{history:#}");
+        only_for_its_owner(&out);
     }
     assert!(ids.len() >= 50, "{} instances", ids.len());
     assert!(
@@ -338,6 +346,7 @@ async fn a_replay_finds_the_first_difference() {
     let (code, _, said) = dev.run(&["record", &id, "--export", export]);
     assert_eq!(code, Some(0), "{said}");
     assert!(!std::fs::read_to_string(export).unwrap().contains(SECRET));
+    only_for_its_owner(Path::new(export));
 
     let changed = files.path().join("payment.sw.yaml");
     let changed = changed.to_str().unwrap();
