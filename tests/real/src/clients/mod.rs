@@ -149,7 +149,11 @@ async fn exchanged(place: &Place, language: &str, way: &str, mode: &str) -> Resu
     let printed = place
         .program(Path::new(folder), command, &arguments)
         .await?;
-    let mut lines = printed.lines().rev();
+    // Maven writes codes for colours before it.
+    let mut lines = printed
+        .lines()
+        .rev()
+        .filter_map(|line| line.find('{').map(|at| &line[at..]));
     let event = lines.find_map(|line| serde_json::from_str::<Value>(line).ok());
     event.with_context(|| format!("no event in what it printed: {printed}"))
 }
