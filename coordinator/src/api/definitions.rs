@@ -282,7 +282,19 @@ async fn whole(api: &Api, id: &DefinitionId, query: GetQuery) -> Result<Definiti
         contents: query.contents,
         diagnostics: query.diagnostics,
     };
-    let found = api.documents.get(api, deployed, wanted).await?;
+    let read = async {
+        let record = api.service.registry.store().get(id).await?;
+        let Some(record) = record.filter(|record| record.deleted.is_none()) else {
+            return Ok(None);
+        };
+        let warnings = match wanted.diagnostics {
+            true => Some(api.warnings(&record).await),
+            false => None,
+        };
+        Ok(Some((record, warnings)))
+    };
+    let key = (id.clone(), deployed.head.digest.clone());
+    let found = api.documents.get(key, wanted, read).await?;
     let (document, more) = found.ok_or_else(|| unknown(id))?;
     // A definition that this build cannot read is still shown.
     let definition = api.service.registry.get(id).await.ok();

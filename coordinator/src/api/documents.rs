@@ -9,10 +9,8 @@ use quick_cache::sync::Cache;
 use swirl_api::Finding;
 use swirl_model::ids::DefinitionId;
 use swirl_ports::DefinitionRecord;
-use swirl_runtime::Deployed;
 use tokio::sync::Semaphore;
 
-use super::Api;
 use super::problem::Problem;
 
 /// How many definitions are read at a time with all that they refer to.
@@ -31,8 +29,11 @@ struct Parts {
     room: Semaphore,
 }
 
-/// A definition may be replaced by another one with the same id.
-type Key = (DefinitionId, String);
+/// The id and the digest, since a definition may be replaced by another one with the same id.
+pub type Key = (DefinitionId, String);
+
+/// A definition with its warnings, if they are wanted.
+pub type Read = (DefinitionRecord, Option<Vec<Finding>>);
 
 /// A document without what it refers to.
 pub struct Document {
@@ -79,33 +80,27 @@ impl Default for Documents {
 }
 
 impl Documents {
-    /// Returns `None` if there is no such definition any more.
+    /// `read` gets the record, with its warnings if they are wanted. Returns `None` if there is no such definition any
+    /// more.
     pub async fn get(
         &self,
-        api: &Api,
-        deployed: &Deployed,
+        key: Key,
         wanted: Wanted,
+        read: impl Future<Output = Result<Option<Read>, Problem>> + Send,
     ) -> Result<Option<(Arc<Document>, More)>, Problem> {
-        let key = (deployed.id().clone(), deployed.head.digest.clone());
         if let Some(found) = self.known(&key, wanted) {
             return Ok(Some(found));
         }
-        let record = {
+        let found = {
             let _place = self.0.room.acquire().await;
             // Another request may have read it meanwhile.
             if let Some(found) = self.known(&key, wanted) {
                 return Ok(Some(found));
             }
-            let record = api.service.registry.store().get(&key.0).await?;
-            let record = record.filter(|record| record.deleted.is_none());
-            let Some(record) = record else {
-                return Ok(None);
-            };
-            record
+            read.await?
         };
-        let diagnostics = match wanted.diagnostics {
-            true => Some(api.warnings(&record).await),
-            false => None,
+        let Some((record, diagnostics)) = found else {
+            return Ok(None);
         };
         let DefinitionRecord {
             document,

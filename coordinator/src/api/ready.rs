@@ -6,12 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use swirl_ports::{Error, Filter, Result};
+use swirl_ports::{Error, Result};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
-
-use super::Api;
 
 /// How long a request waits for the servers to be looked at.
 const WAIT_MAX: Duration = Duration::from_millis(700);
@@ -58,17 +56,8 @@ impl From<Handle> for Readiness {
 }
 
 impl Readiness {
-    /// What is limited, if the store can be read and changed.
-    pub async fn limited(&self, api: &Api) -> Result<Vec<String>> {
-        self.answer(|| {
-            let api = api.clone();
-            async move { look(&api).await }
-        })
-        .await
-    }
-
-    /// One look at a time answers all requests.
-    async fn answer<L>(&self, look: impl FnOnce() -> L) -> Result<Vec<String>>
+    /// What is limited, if the store can be read and changed. One look at a time answers all requests.
+    pub async fn answer<L>(&self, look: impl FnOnce() -> L) -> Result<Vec<String>>
     where
         L: Future<Output = Result<Vec<String>>> + Send + 'static,
     {
@@ -96,18 +85,6 @@ impl Readiness {
                 "this process is too busy to look at it".to_owned(),
             )),
         }
-    }
-}
-
-async fn look(api: &Api) -> Result<Vec<String>> {
-    let filter = Filter {
-        limit: 1,
-        ..Filter::default()
-    };
-    api.queries.list(&filter).await?;
-    match &api.health {
-        Some(health) => health.limited().await,
-        None => Ok(Vec::new()),
     }
 }
 

@@ -57,7 +57,7 @@ impl InstanceQueries for Occupying {
             self.occupied.fetch_add(1, Ordering::SeqCst);
             let begun = Instant::now();
             while !self.goes_on.load(Ordering::SeqCst) && begun.elapsed() < OCCUPIED_MAX {
-                // Time has to pass on this thread.
+                // Time has to pass: the thread is occupied.
                 sleep(Duration::from_millis(10));
             }
         }
@@ -129,6 +129,7 @@ fn health_is_answered_while_all_threads_are_occupied() {
     let begun = Instant::now();
     while occupying.occupied.load(Ordering::SeqCst) < THREADS {
         assert!(begun.elapsed() < PATIENCE);
+        // Time has to pass: what occupies the threads is counted, and nothing else shows it.
         sleep(Duration::from_millis(10));
     }
     for at in [running.address, health] {

@@ -73,7 +73,7 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     };
     let null = accepts(Value::Null);
     let boolean = accepts(json!(true));
-    let number = number(|value| accepts(value));
+    let number = number(&mut accepts);
     let (text, is_free) = text(reader, place, boolean || number.is_some());
     let shape = Shape {
         null,
