@@ -34,14 +34,14 @@ macro_rules! mutants {
 }
 
 mutants! {
-    a_store_that_forgets_the_revision: NoRevisionCheck, 57, "transition once";
+    a_store_that_forgets_the_revision: NoRevisionCheck, 58, "transition once";
     an_inbox_that_hands_out_twice: InboxTwice, 0, "input once";
-    a_join_that_counts: JoinCounts, 0, "join once";
+    a_join_that_counts: JoinCounts, 18, "join once";
     timers_that_fire_early: TimersEarly, 0, "timer early";
     drawn_call_keys: DrawnKeys, 0, "call keys";
     drawn_event_ids: DrawnEvents, 0, "produced";
     dropped_early_events: EarlyEventDropped, 1, "reference";
-    a_lost_outbox: LostOutbox, 10, "reference";
+    a_lost_outbox: LostOutbox, 13, "reference";
     a_history_in_another_order: HistoryReordered, 0, "history in order";
     an_ended_instance_that_changes: EndedChanged, 0, "ended is final";
     messages_lost_without_a_sweep: NeverSweeps, 2, "not all has ended";

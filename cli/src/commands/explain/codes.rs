@@ -131,6 +131,11 @@ pub const REFUSALS: &[Row] = &[
         "Send the message again from its source, or drop the letter.",
     ),
     (
+        "letter-of-task",
+        "A dead letter is a task, which has nothing that can be corrected.",
+        "Correct the data of its instance: 'swirl retry ID --data FILE'. Sent again without a correction, the task is performed.",
+    ),
+    (
         "no-cloudevent",
         "The request has neither a media type of CloudEvents nor headers 'ce-'.",
         "Send Content-Type application/cloudevents+json, or the headers ce-specversion, ce-id, ce-source and ce-type.",
