@@ -85,16 +85,15 @@ pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
     (shape, is_silent && is_free)
 }
 
-/// The valid numbers. A reader that takes the first of these takes the rest too, so most places need few questions.
+/// The valid numbers. Most readers take none, or all, so most places need few questions.
 fn number(mut accepts: impl FnMut(Value) -> bool) -> Option<Number> {
-    let (negative, large) = (accepts(json!(-1)), accepts(json!(2)));
-    let least = match (negative, large) {
-        (true, _) => None,
-        (false, true) => (0..2).find(|least| accepts(json!(least))).or(Some(2)),
-        (false, false) => None,
+    let is_any = accepts(json!(-1));
+    let least = match !is_any && accepts(json!(1)) {
+        true => Some(i64::from(!accepts(json!(0)))),
+        false => Some(2).filter(|_| !is_any && accepts(json!(2))),
     };
     let fraction = accepts(json!(1.5)) || accepts(json!(0.5));
-    (negative || large || fraction).then_some(Number {
+    (is_any || least.is_some() || fraction).then_some(Number {
         whole: !fraction,
         least,
     })

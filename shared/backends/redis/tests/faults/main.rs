@@ -1,6 +1,7 @@
 //! Faults that only a real server can show: it goes away and comes back, forgets scripts, or a connection breaks.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod budget;
 mod connections;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
