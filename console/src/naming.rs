@@ -18,7 +18,7 @@ pub struct Name {
     pub kind: Kind,
 }
 
-/// What an instance is called by.
+/// The source of the name under which pages show an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     Key,

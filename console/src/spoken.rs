@@ -76,12 +76,16 @@ fn is_free(field: &str) -> bool {
 
 /// The times of a day, and whether these are single ones.
 fn time(minute: &str, hour: &str) -> Option<(String, bool)> {
-    let step = |field: &str| field.strip_prefix("*/")?.parse::<u32>().ok();
+    // Other steps begin anew with each hour or day, so they are no intervals.
+    let step = |field: &str, whole: u32| {
+        let every = field.strip_prefix("*/")?.parse::<u32>().ok()?;
+        (every > 0 && whole.is_multiple_of(every)).then_some(every)
+    };
     let at = |minute: u32| match minute {
         0 => "on the hour".to_owned(),
         minute => format!("at minute {minute}"),
     };
-    if let Some(every) = step(minute).or((minute == "*").then_some(1)) {
+    if let Some(every) = step(minute, 60).or((minute == "*").then_some(1)) {
         let every = unit(every, "minute");
         let hours = match hour.split_once('-') {
             _ if is_free(hour) => String::new(),
@@ -94,7 +98,7 @@ fn time(minute: &str, hour: &str) -> Option<(String, bool)> {
         return Some((format!("every {every}{hours}"), false));
     }
     let minute: u32 = minute.parse().ok()?;
-    if let Some(every) = step(hour).or(is_free(hour).then_some(1)) {
+    if let Some(every) = step(hour, 24).or(is_free(hour).then_some(1)) {
         let every = unit(every, "hour");
         return Some((format!("every {every}, {}", at(minute)), false));
     }
@@ -108,7 +112,7 @@ fn time(minute: &str, hour: &str) -> Option<(String, bool)> {
 }
 
 fn weekdays(field: &str, sunday: u32) -> Option<String> {
-    if let Some((from, to)) = field.split_once('-') {
+    if let Some((from, to)) = field.split_once('-').filter(|_| !field.contains(',')) {
         let (from, to) = (
             named(from, &WEEKDAYS, sunday)?,
             named(to, &WEEKDAYS, sunday)?,
@@ -241,6 +245,9 @@ mod tests {
         for (text, words) in [
             ("* * * * *", "every minute"),
             ("*/5 * * * *", "every 5 minutes"),
+            ("*/45 * * * *", ""),
+            ("0 */5 * * *", ""),
+            ("0 8 * * 1,3-5", ""),
             ("0 * * * *", "every hour, on the hour"),
             ("15 */2 * * *", "every 2 hours, at minute 15"),
             ("0 9 * * *", "every day at 09:00"),

@@ -1,7 +1,7 @@
 //! The steps of an instance on a common scale of time, as rows that fold. Selecting a row shows its step.
 //!
-//! What is rendered is bounded, however many steps there are: of many alike, the first ones and those that failed or
-//! are under way are shown, and a link leads to the others.
+//! The number of rendered steps is bounded: of many that are alike, the first ones and those that failed or are under way
+//! are shown, and a link leads to the others.
 
 use std::collections::HashSet;
 
@@ -108,11 +108,8 @@ pub fn timeline(shown: &Shown<'_>) -> String {
         .all
         .iter()
         .flat_map(|step| [step.from, step.to.unwrap_or(shown.now)]);
-    let mut instants: Vec<i64> = ends.collect();
-    // Gaps can only be seen between steps, so their number is bounded.
-    instants.sort_unstable();
-    instants.dedup();
-    let begun = instants[0];
+    let instants: Vec<i64> = ends.collect();
+    let begun = instants.iter().copied().min().unwrap_or_default();
     let scale = Scale::new(instants);
     let mut rows = Rows {
         shown,
@@ -201,7 +198,11 @@ impl Rows<'_> {
             }
             self.row(child, depth, children.len() > CHILDREN_MAX);
         }
-        if left_out > 0 {
+        if left_out > 0 && most == ALL_MAX {
+            let text =
+                format!("<li class=\"dim more\">{left_out} more are too many for one page.</li>");
+            self.push(&text);
+        } else if left_out > 0 {
             let failed = children
                 .iter()
                 .filter(|child| self.shown.steps.all[**child].outcome == Outcome::Failed)
@@ -337,7 +338,7 @@ impl Rows<'_> {
     }
 }
 
-/// What happened in a step, in words. A branch that is folded shows what its actions went through, too.
+/// The outcome of a step in words. A branch that is folded shows what its actions went through, too.
 fn badges(steps: &Steps, step: &Step) -> String {
     let is_branch = matches!(step.kind, Kind::Branch | Kind::Iteration);
     let within = step.children.iter().filter(|_| is_branch);

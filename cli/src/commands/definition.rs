@@ -143,8 +143,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// How many colons of a name are tried.
 const COLONS_MAX: usize = 16;
 
-/// The meanings that a name can have: a workflow and its version, as two arguments or as one ('order:1.0.0'), or a workflow alone. Ids
-/// and versions may both contain colons.
+/// The meanings that a name can have: a workflow and its version, as two arguments or as one ('order:1.0.0'), or a
+/// workflow alone. Ids and versions may both contain colons.
 fn meanings<'a>(name: &'a str, version: Option<&'a str>) -> Vec<(&'a str, Option<&'a str>)> {
     if version.is_some() {
         return vec![(name, version)];

@@ -29,14 +29,14 @@ const DEFINITIONS: usize = 5;
 const RATE: &str = "50";
 
 /// An action that can be chosen.
-pub struct Choice {
+pub struct Deed {
     pub word: String,
     pub name: &'static str,
 }
 
-impl Choice {
-    pub fn of(operation: Operation) -> Choice {
-        Choice {
+impl Deed {
+    pub fn of(operation: Operation) -> Deed {
+        Deed {
             name: match operation {
                 Operation::Retry => "Try again what failed",
                 Operation::Remove => "Remove those that have ended",
@@ -83,7 +83,7 @@ struct Sample {
     pill: Pill,
     started: Instant,
     error: String,
-    /// What would change in its data.
+    /// The changes that the batch would make to its data.
     changes: Vec<String>,
 }
 
@@ -125,7 +125,7 @@ pub async fn create(visitor: Visitor, form: Form) -> Answer {
             return go_to(&format!("/console/batches/{id}?done=batch"));
         }
         Ok(Created::Trial(trial)) => (Some(trial), String::new()),
-        // What was written stays there, to be corrected.
+        // The form keeps its text, so that it can be corrected.
         Err(refusal) if is_about_it(&refusal) => {
             status = refusal.status;
             (None, refusal.problem.detail)

@@ -56,7 +56,7 @@ struct Batch {
     deed: &'static str,
     option: String,
     pill: Pill,
-    /// What became of the instances, if that is known.
+    /// The present statuses of the instances, if they are known.
     now: Vec<(&'static str, u64)>,
     /// It can be paused or continued.
     is_active: bool,
@@ -144,7 +144,7 @@ pub async fn index(visitor: Visitor, Query(asked): Query<Listed>) -> Answer {
         *batch = visitor.asking.ask(GET.at(&at).query(query)).await?;
     }
     page(&Index {
-        // What became of the instances is read once, and not every few seconds.
+        // The statuses of the instances are read once, not every few seconds.
         shell: if is_moving { shell.with_news() } else { shell },
         rows: batches.into_iter().map(batch).collect(),
         next: next.unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! The columns of the list of instances: what each shows, in which order rows are sorted by it, and who chose it.
+//! The columns of the list of instances: which are shown, the values of an instance in them, and how rows are sorted.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ pub struct Row {
     pub fields: Vec<Field>,
 }
 
-/// What a row has in a column.
+/// A row's value in a column.
 pub struct Field {
     pub heading: String,
     pub is_number: bool,

@@ -51,7 +51,7 @@ struct Miss {
     why: String,
 }
 
-/// What the address of the page asks for.
+/// The parameters in the page's address.
 #[derive(Default)]
 struct Look {
     only: String,

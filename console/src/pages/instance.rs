@@ -1,7 +1,5 @@
 //! One instance: what it does, its steps in time, its picture, its data, its history, and the actions on it.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -26,6 +24,7 @@ mod story;
 pub use deeds::{operate, parsed};
 
 use super::changes::{self, Comparison};
+use super::columns::now;
 use crate::answer::{Answer, with_status};
 use crate::asking::segment;
 use crate::console::Console;
@@ -320,12 +319,6 @@ fn back_at(at: usize, total: usize, entry: &HistoryEntry) -> Back {
         previous: (at > 1).then(|| at - 1),
         next: (at < total).then(|| at + 1),
     }
-}
-
-fn now() -> Timestamp {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ms = now.map_or(0, |now| now.as_millis());
-    Timestamp(i64::try_from(ms).unwrap_or(i64::MAX))
 }
 
 fn lasted(found: &Instance, now: Timestamp) -> String {

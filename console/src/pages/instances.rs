@@ -10,7 +10,7 @@ use swirl_api::views::{self, SavedView};
 use swirl_api::{Status, definitions};
 
 use super::Done;
-use super::batch_trial::Choice as Deed;
+use super::batch_trial::Deed;
 use super::columns::{
     Cell, Column, Offered, Row, column, heading, now, offered, rows, sort, words,
 };
@@ -24,8 +24,9 @@ use crate::visitor::{Visitor, is_secure};
 
 /// How many are on a page.
 const PAGE: u32 = 50;
-/// How many are sorted, unless they are in the order of the store.
-const SORTED: u32 = 200;
+/// How many are sorted, unless they are in the order of the store. All of them can be ticked, and a query names at most
+/// this many.
+const SORTED: u32 = 100;
 
 /// The cookie with the chosen columns, and how long a browser keeps it, in seconds.
 const COLUMNS: &str = "swirl_columns";
@@ -210,7 +211,7 @@ pub async fn show(
     sort(&mut all, &search.sort, now);
     let words = words(&kept(&headers), &all);
     let offered = offered(&words, &all);
-    let sorted_of = match search.sort.is_empty() || next.is_none() {
+    let sorted_of = match search.sort.is_empty() || next.is_none() && search.after.is_empty() {
         true => 0,
         false => all.len(),
     };

@@ -73,7 +73,7 @@ pub async fn act(
             let call = RETRY.at(&letter).query(form.reason_query()).body(&body);
             match visitor.asking.ask(call).await {
                 Ok(_) => "sent-again",
-                // What was written stays there, to be corrected once more.
+                // The form keeps its text, so that it can be corrected once more.
                 Err(refusal) if refusal.status == StatusCode::BAD_REQUEST => {
                     let page = Page {
                         text: payload,

@@ -41,7 +41,7 @@ struct Row {
     path: String,
     version: String,
     definition_path: String,
-    /// What kind of schedule it is, and when it starts instances in words; empty if there are none.
+    /// The kind of schedule, and in words when it starts instances; empty if there is none.
     kind: &'static str,
     words: String,
     schedule: String,
@@ -133,7 +133,7 @@ fn row(row: Schedule, last: Option<Last>) -> Row {
         _ if row.by_events => "It starts nothing: events start this workflow.",
         Kind::Cron => "cron expression",
         Kind::Interval => "interval",
-        Kind::After => "pause after each end",
+        Kind::After => "interval after each end",
         _ => "It limits when instances may be started.",
     };
     let query = format!("workflow = {} and {STARTED}", quoted(&row.workflow));

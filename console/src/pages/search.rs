@@ -79,7 +79,7 @@ impl Search {
         }
     }
 
-    /// What was filled in, for addresses: without the place of a page and without columns.
+    /// The search as a part of addresses, without the place of a page and without columns.
     pub fn given(&self) -> Vec<(&'static str, &str)> {
         let all = [
             ("workflow", self.workflow.as_str()),

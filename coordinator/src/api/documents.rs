@@ -2,7 +2,7 @@
 //! without that, and few are read at a time.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
@@ -40,18 +40,18 @@ pub struct Document {
     pub text: String,
     /// The URIs of what it refers to.
     pub resources: Vec<String>,
-    /// Once somebody has asked for them.
-    diagnostics: OnceLock<Vec<Finding>>,
+    /// If they were wanted when it was read.
+    diagnostics: Option<Vec<Finding>>,
 }
 
-/// What a client asks for besides the document.
+/// The parts that a client asks for in addition to the document.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted {
     pub contents: bool,
     pub diagnostics: bool,
 }
 
-/// What a client gets besides the document.
+/// The parts that a client gets in addition to the document.
 #[derive(Default)]
 pub struct More {
     pub contents: Option<BTreeMap<String, String>>,
@@ -64,7 +64,7 @@ struct Sizes;
 impl Weighter<Key, Arc<Document>> for Sizes {
     fn weight(&self, _: &Key, document: &Arc<Document>) -> u64 {
         let resources = document.resources.iter().map(String::len);
-        let findings = document.diagnostics.get().map_or(0, Vec::len);
+        let findings = document.diagnostics.as_ref().map_or(0, Vec::len);
         let bytes = document.text.len() + resources.sum::<usize>() + findings * FINDING_BYTES;
         bytes as u64
     }
@@ -105,16 +105,23 @@ impl Documents {
         let DefinitionRecord {
             document,
             resources,
+            digest,
             ..
         } = record;
         let document = Document {
             text: document,
             resources: resources.iter().map(|(uri, _)| uri.clone()).collect(),
-            diagnostics: diagnostics.clone().map(OnceLock::from).unwrap_or_default(),
+            diagnostics: match &diagnostics {
+                Some(found) => Some(found.clone()),
+                None => (self.0.kept.get(&key)).and_then(|kept| kept.diagnostics.clone()),
+            },
         };
         let document = Arc::new(document);
         let contents = wanted.contents.then(|| resources.into_iter().collect());
-        self.0.kept.insert(key, document.clone());
+        // The definition may have been replaced since its digest was looked up.
+        if digest == key.1 {
+            self.0.kept.insert(key, document.clone());
+        }
         let more = More {
             contents,
             diagnostics,
@@ -122,11 +129,11 @@ impl Documents {
         Ok(Some((document, more)))
     }
 
-    /// What is kept, if that is all that is wanted.
+    /// The kept document, if it is enough for the request.
     fn known(&self, key: &Key, wanted: Wanted) -> Option<(Arc<Document>, More)> {
         let document = self.0.kept.get(key).filter(|_| !wanted.contents)?;
         let diagnostics = match wanted.diagnostics {
-            true => Some(document.diagnostics.get()?.clone()),
+            true => Some(document.diagnostics.clone()?),
             false => None,
         };
         let more = More {

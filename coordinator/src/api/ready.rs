@@ -1,4 +1,4 @@
-//! What `/readyz` reports: whether the store can be read and changed, and what is limited.
+//! The answer of `/readyz`: whether the store can be read and changed, and what is limited.
 //!
 //! The answer comes soon, whatever the process does. While the servers are looked at, it is what was found last.
 
@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout};
 
 /// How long a request waits for the servers to be looked at.
 const WAIT_MAX: Duration = Duration::from_millis(700);
-/// What was found longer ago says nothing about now.
+/// An older result says nothing about the present.
 const KNOWN_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Default)]
@@ -29,7 +29,7 @@ struct Looks {
     last: watch::Sender<Option<Found>>,
 }
 
-/// What is limited, and when that was found.
+/// The limits in force, and when they were found.
 #[derive(Clone)]
 struct Found {
     at: Instant,
@@ -56,7 +56,7 @@ impl From<Handle> for Readiness {
 }
 
 impl Readiness {
-    /// What is limited, if the store can be read and changed. One look at a time answers all requests.
+    /// The limits in force, if the store can be read and changed. One look at a time answers all requests.
     pub async fn answer<L>(&self, look: impl FnOnce() -> L) -> Result<Vec<String>>
     where
         L: Future<Output = Result<Vec<String>>> + Send + 'static,
@@ -68,7 +68,7 @@ impl Readiness {
             let looked = async move {
                 let limited = look.await;
                 let looks = looking.0.clone();
-                // Whoever finds it under way still learns what it finds.
+                // Requests that find it under way still get its result.
                 drop(looking);
                 let at = Instant::now();
                 looks.last.send_replace(Some(Found { at, limited }));

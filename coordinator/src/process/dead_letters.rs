@@ -49,6 +49,9 @@ impl DeadLetters for Kept {
             return Ok(());
         };
         if let Some(payload) = payload {
+            // A correction is not encoded.
+            let is_coding = |name: &str| name.eq_ignore_ascii_case("content-encoding");
+            letter.headers.retain(|(name, _)| !is_coding(name));
             letter.payload = payload.into();
         }
         self.0.send_again(&letter).await.map_err(unavailable)

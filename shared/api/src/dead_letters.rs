@@ -140,7 +140,7 @@ pub struct Header {
     pub value: String,
 }
 
-/// What is sent in place of the message.
+/// The payload to send in place of the message's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]

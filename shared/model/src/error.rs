@@ -12,16 +12,17 @@ pub struct WorkflowError {
     pub code: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    pub message: String,
+    /// The state in which it arose, once known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
     /// The service asked not to be called again before this time has passed (`Retry-After`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u32>,
     /// Where errors are described as RFC 7807 says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Box<Description>>,
-    /// The state in which it arose, once known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub state: Option<String>,
+    /// Last, since it may be large: a listing reads only the beginning of an error.
+    pub message: String,
 }
 
 /// The members that RFC 7807 gives an error besides its status; its `detail` is the message.

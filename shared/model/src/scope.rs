@@ -26,7 +26,8 @@ pub use timer::*;
 
 /// One path of execution. The engine's `apply` is the only thing that changes one.
 ///
-/// The members that may be large come last: a store reads only the beginning of a record for a listing.
+/// The members that may be large come last, and a required one comes after the optional ones that a listing needs: a
+/// store reads only the beginning of a record for a listing, and must not take for absent what is cut off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Scope {
     pub id: ScopeId,
@@ -35,7 +36,6 @@ pub struct Scope {
     pub rev: u64,
     /// The source of the ids of calls, waits, timers, forks and produced events.
     pub seq: u32,
-    pub cursor: Cursor,
     /// The error that stopped this scope, while it may be retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<WorkflowError>,
@@ -47,6 +47,7 @@ pub struct Scope {
     /// The event that an action waits for, while its state may continue to wait for others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Subscription>,
+    pub cursor: Cursor,
     /// State data; in a scope of actions only, its own copy.
     pub data: Data,
     /// Visible iteration parameters, by name.

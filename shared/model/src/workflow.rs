@@ -420,6 +420,17 @@ pub enum TextPart {
 /// Begins an expression that the reader made. Messages show the rest of its first line in place of the expression.
 pub const SHOWN_AS: &str = "#: ";
 
+/// An expression in a message, of at most this many characters.
+pub fn shown(text: &str, chars_max: usize) -> String {
+    if let Some(shown) = text.strip_prefix(SHOWN_AS) {
+        return shown.lines().next().unwrap_or_default().to_owned();
+    }
+    match text.char_indices().nth(chars_max) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// An expression as written, without its `${ }`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ExprSource {

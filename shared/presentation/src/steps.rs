@@ -54,7 +54,7 @@ pub struct Step {
     /// In milliseconds, as `from`; `None` while it is open.
     pub to: Option<i64>,
     pub outcome: Outcome,
-    /// What happened in it, and when.
+    /// Its retries, timeouts and other marks, with their times.
     pub marks: Vec<(Mark, i64)>,
     /// It undoes another step.
     pub compensates: bool,

@@ -35,7 +35,7 @@ fn process_answer(answers: &Answers, request: &CallRequest) -> Result<Mock, Answ
         Answered::Never => return Ok(Mock::Never),
         Answered::Respond { .. } => return Err(AnswerError::Respond(function.name.to_string())),
         Answered::Return { data, after } => (after, Ok(data)),
-        Answered::Error { error, after } => (after, Err(typed_error(function, error))),
+        Answered::Error { error, after } => (after, Err(typed_error(Some(function), error))),
         Answered::Exit {
             code,
             stdout,
@@ -225,7 +225,7 @@ pub fn mock(
             Some(Ok(Answered::Exit { .. })) => fail(AnswerError::Exit(function.to_owned())),
             Some(Ok(Answered::Error { error, after })) => Mock::Answer {
                 after_ms: after.millis_from(now),
-                result: Err(typed_error(called, error)),
+                result: Err(typed_error(Some(called), error)),
             },
             Some(Err(error)) => fail(error),
         }

@@ -43,8 +43,9 @@ pub fn shown_arguments(function: &Function, arguments: &Data, key: &str) -> Data
 }
 
 /// The error of an answer that states no type: that of the kind of call.
-pub fn typed_error(function: &Function, mut error: WorkflowError) -> WorkflowError {
-    let is_agent = [FunctionKind::A2a, FunctionKind::Mcp].contains(&function.kind);
+pub fn typed_error(function: Option<&Function>, mut error: WorkflowError) -> WorkflowError {
+    let agents = [FunctionKind::A2a, FunctionKind::Mcp];
+    let is_agent = function.is_some_and(|function| agents.contains(&function.kind));
     if let Some(problem) = error
         .problem
         .as_mut()
@@ -288,10 +289,7 @@ pub fn answering(
             }
             _ => {
                 let after_ms = after.millis_from(now);
-                let error = match function {
-                    Some(function) => typed_error(function, error),
-                    None => error,
-                };
+                let error = typed_error(function, error);
                 return Ok(Answering::Error { error, after_ms });
             }
         },

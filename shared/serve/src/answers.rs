@@ -38,14 +38,14 @@ struct Open {
     last: u64,
 }
 
-/// What a client hasn't taken.
+/// An answer that a client hasn't taken yet.
 struct Entry {
     bytes: usize,
     since: Instant,
     given_up: Arc<GivenUp>,
 }
 
-/// What the client of one connection hasn't taken.
+/// The answers that the client of one connection hasn't taken yet.
 #[derive(Clone)]
 pub(crate) struct Untaken(Arc<OfConnection>);
 
@@ -274,7 +274,7 @@ mod tests {
         assert!(!second.add(600));
         tokio::time::advance(YOUNG).await;
         assert!(second.add(600) && old.is_given_up() && !second.is_given_up());
-        // What comes late from one that was given up changes nothing.
+        // A late report of one that was given up changes nothing.
         old.taken(100);
         assert_eq!(answers.lock().total, 600);
         // A connection isn't given up for itself, and one answer can be too large.

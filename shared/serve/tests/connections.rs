@@ -156,7 +156,7 @@ async fn answers_that_nobody_takes_make_room_for_others() {
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     assert!(taken(asks_for_much(address).await).await > LARGE);
     assert!(taken(untaken).await < LARGE);
-    // Who reads leaves nothing behind.
+    // A client that reads leaves nothing behind.
     for _ in 0..3 {
         assert!(taken(asks_for_much(address).await).await > LARGE);
     }

@@ -23,7 +23,7 @@ struct Part {
     run: fn(Given<'_>) -> Result<Outcome>,
 }
 
-/// What the caller has already.
+/// Programs that the caller has already.
 #[derive(Clone, Copy)]
 pub struct Given<'a> {
     pub swirl: Option<&'a Path>,

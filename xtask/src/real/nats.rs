@@ -70,7 +70,7 @@ pub fn run() -> Result<Outcome> {
     }
 }
 
-/// What the server says of itself.
+/// The version that the server states.
 fn stated(path: &Path) -> Result<String> {
     let output = Command::new(path).arg("--version").output();
     let output = output.with_context(|| format!("cannot run {}", path.display()))?;

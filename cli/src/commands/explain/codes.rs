@@ -211,6 +211,11 @@ pub const REFUSALS: &[Row] = &[
         "The message has the limit. Keep large data elsewhere, and pass a reference.",
     ),
     (
+        "too-many-answers",
+        "Other clients are taking large answers, and there is no memory for another one.",
+        "Try again after the seconds in 'Retry-After'. The oldest answer that its client doesn't take is given up.",
+    ),
+    (
         "too-many-batches",
         "The maximum number of batches is active.",
         "Wait until one has ended, or stop one: 'swirl batch list'.",

@@ -27,7 +27,7 @@ pub struct Draft {
     /// Why it was refused; otherwise empty.
     pub title: &'static str,
     pub detail: String,
-    /// What it would change.
+    /// The changes that it would make.
     pub preview: Option<Preview>,
     fields: Vec<(&'static str, String)>,
 }
@@ -57,7 +57,7 @@ impl Draft {
         self.action == action
     }
 
-    /// What was filled in there; empty in other forms.
+    /// The values that were filled in; empty in other forms.
     pub fn get(&self, action: &str, field: &str) -> &str {
         let mut fields = self.fields.iter().filter(|_| self.is_of(action));
         let found = fields.find(|(name, _)| *name == field);

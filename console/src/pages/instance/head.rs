@@ -103,8 +103,8 @@ pub fn is_waiting(found: &Instance) -> bool {
     root.is_some_and(|root| waits.contains(&root.doing.as_str()))
 }
 
-/// What it does, and how many more branches there are. Of one that failed only what failed is shown; a state that failed
-/// because of a branch adds nothing to that.
+/// Its current work, and the number of further branches. Of a failed instance only the failures are shown, without a
+/// state that failed because of a branch.
 pub fn places(found: &Instance, story: &Story) -> (Vec<Place>, usize) {
     let has_failed = found.status == Status::Faulted;
     let failed: Vec<&Scope> = found

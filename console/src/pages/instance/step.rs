@@ -42,7 +42,7 @@ pub struct Chosen {
     pub first: usize,
 }
 
-/// What is known besides the history.
+/// Facts that the history doesn't have.
 pub struct Known<'k> {
     pub found: &'k Instance,
     pub steps: &'k Steps,
@@ -130,7 +130,7 @@ fn missing(story: &Story, lines: &[usize]) -> &'static str {
     }
 }
 
-/// What is recorded under this name.
+/// The data that is recorded under this name.
 fn recorded<'s>(entry: &'s HistoryEntry, name: &str) -> Option<&'s Value> {
     entry.data.as_ref()?.get(name)
 }

@@ -14,7 +14,7 @@ static BEGINNINGS: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/beginning
 
 /// How much is read of a record, in bytes.
 const BYTES: usize = 16 << 10;
-/// What is nested deeper is left out where a text ends early.
+/// Members below this level are left out where a record is cut off.
 const DEPTH_MAX: usize = 12;
 
 impl Redis {
@@ -52,7 +52,7 @@ struct Open {
     closes: u8,
     /// The end of its last complete member.
     end: usize,
-    /// What comes next is the value of a member.
+    /// The value of a member comes next.
     in_value: bool,
 }
 

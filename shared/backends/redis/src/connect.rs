@@ -1,8 +1,9 @@
 //! Connections to one server, to a cluster, or to the master that sentinels name.
 //!
-//! Commands share a few connections and are pipelined there, apart from those whose answers may be large. A lost connection is renewed in the background, and so
-//! is one that is to blame for an error (`line.rs`). Commands in flight on it fail, and may or may not have been carried
-//! out. Only commands that a server refused before it did anything are retried here.
+//! Most commands share a few connections and are pipelined there; large ones have a connection of their own. A lost
+//! connection is renewed in the background, and so is one that is to blame for an error (`line.rs`). Commands in flight on
+//! it fail, and may or may not have been carried out. Only commands that a server refused before it did anything are
+//! retried here.
 
 use std::fmt::Display;
 use std::sync::{Arc, PoisonError, RwLock};

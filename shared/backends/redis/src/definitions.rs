@@ -9,6 +9,7 @@ use tokio::task::spawn_blocking;
 
 use crate::Redis;
 use crate::connect::damaged;
+use crate::line::LARGE;
 use crate::script::{Lazy, Script};
 
 static DEFINE: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/define.lua")]));
@@ -23,8 +24,6 @@ static ADVANCE: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/adva
 
 /// The number of heads read at once.
 const PAGE: usize = 200;
-/// A record of this size, in bytes, isn't read and written among other commands.
-const LARGE: usize = 256 << 10;
 
 impl Redis {
     fn definition_key(&self, name: &str) -> String {

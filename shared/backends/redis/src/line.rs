@@ -7,7 +7,8 @@
 //! - it doesn't answer a probe.
 //!
 //! Answers come in the order of their commands, so a large one delays all behind it. Commands with large answers have a
-//! connection of their own.
+//! connection of their own. It isn't probed, because the answer to a probe would wait behind a large one; it is given up if a
+//! command gets no answer in time.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock};
@@ -40,6 +41,8 @@ const IDLE: Duration = Duration::from_secs(1);
 /// How long the answer to a probe may take.
 const PROBE_MAX: Duration = Duration::from_secs(2);
 
+/// Records of this size, in bytes, aren't read and written among other commands.
+pub(crate) const LARGE: usize = 256 << 10;
 /// How many large answers of all servers may be under way.
 pub(crate) const LARGE_MAX: usize = 16;
 

@@ -144,7 +144,7 @@ impl Redis {
         self.run_on(script, call, On::Shared)
     }
 
-    /// The same for a call with a large answer. So many are under way at a time.
+    /// The same for a call with a large argument or answer. Few of them are under way at a time.
     pub(crate) async fn run_aside<T: FromRedisValue>(
         &self,
         script: &Script,

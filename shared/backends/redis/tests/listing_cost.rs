@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
+use swirl_model::error::Description;
 use swirl_model::event::Command;
 use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::{Cursor, Exit, Position, Work};
@@ -23,7 +24,7 @@ fn large() -> Data {
     data
 }
 
-/// What the server has sent.
+/// The bytes that the server has sent.
 fn sent(server: &RedisServer) -> usize {
     let info = server.cli(&["INFO", "stats"]).unwrap();
     let mut lines = info.lines();
@@ -38,6 +39,11 @@ async fn rows_cost_little_however_large_their_records_are() {
     let b = Backend::of(Arc::new(store), ());
     let error = WorkflowError {
         code: Some("E7".to_owned()),
+        state: Some("Pay".to_owned()),
+        problem: Some(Box::new(Description {
+            kind: "https://example.com/broken".to_owned(),
+            ..Description::default()
+        })),
         ..WorkflowError::new("Broken", "it broke ".repeat(LARGE / 9))
     };
     for number in 0..COUNT {
@@ -45,7 +51,7 @@ async fn rows_cost_little_however_large_their_records_are() {
         new.header.input = large();
         new.header.instance_key = Some(format!("order {number}"));
         new.root.data = large();
-        new.root.fault = (number == 3).then(|| error.clone());
+        new.root.fault = (number == 3).then(|| WorkflowError::new("Broken", "it broke"));
         b.create(new).await;
     }
     let waits = blocked(Work::Events);
@@ -56,7 +62,8 @@ async fn rows_cost_little_however_large_their_records_are() {
     });
     let timed = change(Vec::new()).timers(vec![timer(7, 5_000)]);
     b.act(&root("i1"), timed.at(waits.clone())).await;
-    b.act(&root("i2"), change(Vec::new()).at(continues)).await;
+    let timed = change(Vec::new()).timers(vec![timer(7, 5_000)]);
+    b.act(&root("i2"), timed.at(continues)).await;
     let end = Command::End {
         status: EndStatus::Faulted,
         output: None,
@@ -92,7 +99,10 @@ async fn rows_cost_little_however_large_their_records_are() {
         };
         match number {
             "1" => assert_eq!((&root.cursor, root.timers.len()), (&waits, 1)),
-            "2" => assert!(matches!(work, Some(Work::Continue { .. }))),
+            "2" => {
+                assert!(matches!(work, Some(Work::Continue { .. })));
+                assert_eq!(root.timers.len(), 1, "it comes before what is cut off");
+            }
             "3" => {
                 assert_eq!(
                     (root.cursor.clone(), row.status),
@@ -106,7 +116,7 @@ async fn rows_cost_little_however_large_their_records_are() {
         }
         assert_eq!(row.error.is_some(), number == "3");
     }
-    // What isn't for a listing is whole.
+    // Other reads get the whole record.
     let whole = b.store.root(&root("i2").instance).await.unwrap().unwrap();
     assert_eq!(whole.data, large());
 }

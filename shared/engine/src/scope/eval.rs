@@ -6,8 +6,8 @@ use swirl_expr::{EvalError, PathError};
 use swirl_model::error::names;
 use swirl_model::time::IsoDuration;
 use swirl_model::workflow::{
-    ActionKind, AuthId, AuthScheme, Count, ExprId, ExprSource, PathId, Period, SHOWN_AS, StateId,
-    Template, TextPart,
+    ActionKind, AuthId, AuthScheme, Count, ExprId, ExprSource, PathId, Period, StateId, Template,
+    TextPart, shown,
 };
 use swirl_model::{Data, WorkflowError};
 
@@ -372,12 +372,5 @@ fn path_error(error: &PathError, text: &str) -> WorkflowError {
 
 /// Long texts are truncated in messages.
 pub(crate) fn shorten(text: &str) -> String {
-    const MAX: usize = 200;
-    if let Some(shown) = text.strip_prefix(SHOWN_AS) {
-        return shown.lines().next().unwrap_or_default().to_owned();
-    }
-    match text.char_indices().nth(MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
+    shown(text, 200)
 }

@@ -301,7 +301,7 @@ impl Build {
         self.flows[scope].stack.push(step);
     }
 
-    /// What an action waits for after its end isn't in the history.
+    /// The history doesn't say what an action waits for after its end.
     fn end_action(&mut self, scope: usize, at: i64, line: usize) {
         let flow = &mut self.flows[scope];
         let open = [flow.wait.take(), flow.attempt.take(), flow.action.take()];

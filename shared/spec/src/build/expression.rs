@@ -10,7 +10,7 @@ use std::sync::Arc;
 use swirl_documents::codes;
 use swirl_documents::diagnostic::Part;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId, SHOWN_AS};
+use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId, shown};
 
 use super::check::{Checked, check_expression};
 use super::context::{self, Variable};
@@ -459,14 +459,7 @@ fn other_language(language: Language, text: &str) -> Option<&'static str> {
 
 /// Shortens long expressions for messages.
 pub(crate) fn shorten(text: &str) -> String {
-    const MAX: usize = 100;
-    if let Some(shown) = text.strip_prefix(SHOWN_AS) {
-        return shown.lines().next().unwrap_or_default().to_owned();
-    }
-    match text.char_indices().nth(MAX) {
-        Some((end, _)) => format!("{}...", &text[..end]),
-        None => text.to_owned(),
-    }
+    shown(text, 100)
 }
 
 #[cfg(test)]

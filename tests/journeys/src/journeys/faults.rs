@@ -223,7 +223,7 @@ pub async fn kind(stage: Stage) -> Result<()> {
     browser.picture("console-kinds.png", 700).await?;
     browser.press("Show all 5").await?;
     browser.shows(&["o-1", "o-5"]).await?;
-    browser.lacks("parcels in").await?;
+    browser.lacks("parcels 1.0.0").await?;
     browser.open("/").await?;
     browser.press("Try all 7 again…").await?;
     browser.shows(&["Try again: 7 instances"]).await?;

@@ -84,7 +84,7 @@ impl EventLog for Redis {
                     .await?
             }
         };
-        self.make_room_for_sets().await?;
+        self.make_room_for_sets().await;
         let acknowledged = spread.acknowledged;
         let outcome = Outcome {
             woken: spread.woken,

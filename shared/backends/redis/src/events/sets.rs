@@ -59,12 +59,15 @@ impl Surplus {
 
 impl Redis {
     /// Makes room if this process has put many events into sets since the last time: the sweep may come late.
-    pub(super) async fn make_room_for_sets(&self) -> Result<()> {
+    /// An event that was delivered doesn't fail because of it.
+    pub(super) async fn make_room_for_sets(&self) {
         let limits = self.options().sets_bytes;
         let since = self.sets_since().load(Ordering::Relaxed);
-        match since > limits.all.min(limits.workflow) / PART {
-            true => self.drop_surplus_sets().await,
-            false => Ok(()),
+        if since > limits.all.min(limits.workflow) / PART
+            && let Err(error) = self.drop_surplus_sets().await
+        {
+            self.sets_since().fetch_add(since, Ordering::Relaxed);
+            tracing::debug!(%error, "the next event makes room for sets");
         }
     }
 

@@ -10,10 +10,8 @@ use tokio::sync::{Mutex as Turn, OwnedMutexGuard, Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
 
 use crate::connect::damaged;
-use crate::line::On;
+use crate::line::{LARGE, On};
 
-/// A record of this size, in bytes, isn't read and written among other commands.
-const LARGE: usize = 256 << 10;
 /// How many large records are changed at a time.
 const LARGE_AT_ONCE: usize = 2;
 /// How many large ones are remembered.
