@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::try_join_all;
-use redis::{Cmd, cmd};
+use redis::Cmd;
 use swirl_model::ids::InstanceId;
 use swirl_ports::{OutboxEntry, Result};
 
@@ -56,7 +56,7 @@ impl Redis {
                     entries.extend(effects.into_iter().take(room));
                 }
             }
-            self.first_again(shard, &beyond).await?;
+            self.first_again(shard, "outbox", &beyond).await?;
         }
         Ok(entries)
     }
@@ -78,19 +78,6 @@ impl Redis {
             });
         }
         Ok((entries, bytes))
-    }
-
-    /// Makes instances first again, if they still have effects.
-    async fn first_again(&self, shard: u16, instances: &[String]) -> Result<()> {
-        if instances.is_empty() {
-            return Ok(());
-        }
-        let mut add = cmd("ZADD");
-        add.arg(self.keys().index(shard, "outbox")).arg("XX");
-        for id in instances {
-            add.arg(0).arg(id);
-        }
-        self.query(add).await
     }
 
     fn call_outbox(&self, id: &InstanceId) -> Cmd {

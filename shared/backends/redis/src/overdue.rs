@@ -1,9 +1,10 @@
 //! Entries that stay in an index for too long because a process died or a message was lost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::try_join_all;
+use redis::cmd;
 use swirl_model::ids::ScopeRef;
 use swirl_ports::Result;
 
@@ -26,22 +27,11 @@ static BEGINS: AtomicUsize = AtomicUsize::new(0);
 static OTHER_BEGINS: AtomicUsize = AtomicUsize::new(0);
 
 /// A scope that should be running.
-pub(crate) struct Overdue {
-    pub scope: ScopeRef,
-    pub workflow: String,
-}
-
-impl Overdue {
-    /// The scopes to return if each workflow may have at most this many.
-    pub fn of_each(all: Vec<Overdue>, most: usize) -> Vec<ScopeRef> {
-        let mut counts: HashMap<String, usize> = HashMap::new();
-        let few = all.into_iter().filter_map(|found| {
-            let count = counts.entry(found.workflow).or_default();
-            *count += 1;
-            (*count <= most).then_some(found.scope)
-        });
-        few.collect()
-    }
+struct Overdue {
+    shard: u16,
+    member: String,
+    scope: ScopeRef,
+    workflow: String,
 }
 
 impl Redis {
@@ -78,8 +68,63 @@ impl Redis {
         self.run(&DUE, call).await
     }
 
-    /// Scopes that should be running and that no process holds, from the shards of this process.
-    pub(crate) async fn overdue_scopes(&self, limit: usize) -> Result<Vec<Overdue>> {
+    /// Scopes that should be running and that no process holds, from the shards of this process: at most this many of
+    /// each workflow.
+    ///
+    /// The next search begins with scopes that were left out, as long as they are not so many that it would look at
+    /// nothing else. So a workflow with some hundred lost tasks gets all of them back soon, beside others with a hundred
+    /// thousand scopes whose tasks are only waiting.
+    pub(crate) async fn overdue_scopes(
+        &self,
+        limit: usize,
+        of_each: usize,
+    ) -> Result<Vec<ScopeRef>> {
+        let mut of_workflows: HashMap<String, Vec<Overdue>> = HashMap::new();
+        for found in self.free(limit).await?.into_iter().take(limit) {
+            let of_workflow = of_workflows.entry(found.workflow.clone()).or_default();
+            of_workflow.push(found);
+        }
+        let has_more = |of_workflow: &&Vec<Overdue>| of_workflow.len() > of_each;
+        let with_more = of_workflows.values().filter(has_more).count();
+        let again = limit / 2 / with_more.max(1);
+        let (mut found, mut left_out) = (Vec::new(), BTreeMap::<u16, Vec<String>>::new());
+        for of_workflow in of_workflows.into_values() {
+            let mut all = of_workflow.into_iter();
+            found.extend(all.by_ref().take(of_each).map(|overdue| overdue.scope));
+            for overdue in all.take(again) {
+                left_out
+                    .entry(overdue.shard)
+                    .or_default()
+                    .push(overdue.member);
+            }
+        }
+        let left_out = left_out
+            .iter()
+            .map(|(shard, members)| self.first_again(*shard, "ready", members));
+        try_join_all(left_out).await?;
+        Ok(found)
+    }
+
+    /// The next search begins with these members of an index, if they are still in it.
+    pub(crate) async fn first_again(
+        &self,
+        shard: u16,
+        index: &str,
+        members: &[String],
+    ) -> Result<()> {
+        if members.is_empty() {
+            return Ok(());
+        }
+        let mut add = cmd("ZADD");
+        add.arg(self.keys().index(shard, index)).arg("XX");
+        for member in members {
+            add.arg(0).arg(member);
+        }
+        self.query(add).await
+    }
+
+    /// Scopes that should be running and that no process holds.
+    async fn free(&self, limit: usize) -> Result<Vec<Overdue>> {
         let (mut shards, each) = self.divided(limit);
         let at_once = limit.div_ceil(each.max(1)).max(1);
         let begin = BEGINS.fetch_add(at_once, Ordering::Relaxed) % shards.len().max(1);
@@ -118,8 +163,12 @@ impl Redis {
         }
         let free: Vec<(usize, String)> = self.run(&FREE, call).await?;
         let free = free.into_iter().filter_map(|(at, workflow)| {
-            let scope = scopes.get(at)?.clone();
-            Some(Overdue { scope, workflow })
+            Some(Overdue {
+                shard,
+                member: members.get(at)?.clone(),
+                scope: scopes.get(at)?.clone(),
+                workflow,
+            })
         });
         Ok(free.collect())
     }

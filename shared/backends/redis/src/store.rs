@@ -27,7 +27,6 @@ use crate::Redis;
 use crate::branch::{differs, read_scope, read_scopes};
 use crate::connect::damaged;
 use crate::keys::Span;
-use crate::overdue::Overdue;
 use crate::record::{
     encode, kind, read_branch, read_instance, read_items, read_status, read_timer,
 };
@@ -306,9 +305,7 @@ impl ExecutionStore for Redis {
         self.reindex_dirty(limit.max(REINDEXED_MIN), &mut found)
             .await?;
         if limit > 0 {
-            let mut late = self.overdue_scopes(limit).await?;
-            late.truncate(limit);
-            found.extend(Overdue::of_each(late, of_each));
+            found.extend(self.overdue_scopes(limit, of_each).await?);
         }
         found.sort_unstable();
         found.dedup();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use swirl_contract::Backend;
 use swirl_contract::kit::*;
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_ports::ExecutionStore as _;
 use swirl_redis::{Options, Redis};
 use swirl_servers::RedisServer;
@@ -52,6 +52,31 @@ async fn some_scopes_of_each_workflow_are_found() {
     }
     assert!(found.contains(&root("one")) && found.contains(&root("two")));
     assert!(found.len() <= FEW * sweeps + 2, "{found:?}");
+}
+
+/// Beside a flood, a workflow with more lost tasks than one search returns gets all of them back within a few searches,
+/// although a search postpones what it has looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_search_leaves_out_is_first_in_the_next_one() {
+    const LOST: usize = 5 * FEW;
+    let (store, b) = backend(HOUR_MS).await;
+    for n in 0..FLOOD {
+        b.create(new(&format!("flood-{n}"))).await;
+    }
+    for n in 0..LOST {
+        let mut new = new(&format!("lost-{n}"));
+        new.header.definition.workflow = "other".into();
+        b.create(new).await;
+    }
+    let mut found = BTreeSet::new();
+    for _ in 0..20 {
+        let some = store.runnable_of_each(FLOOD + LOST, FEW).await.unwrap();
+        let lost = |scope: &&ScopeRef| scope.instance.as_str().starts_with("lost-");
+        assert!(some.len() <= 2 * FEW, "{some:?}");
+        assert!(some.iter().filter(lost).count() <= FEW, "{some:?}");
+        found.extend(some.into_iter().filter(|scope| lost(&scope)));
+    }
+    assert_eq!(found.len(), LOST);
 }
 
 /// The other shards get their turn even if the first ones always fill the limit.
