@@ -108,7 +108,14 @@ impl Writer<'_> {
                 self.switch_events(switch, data);
             }
             // Tasks aren't written.
-            _ => {}
+            StateKind::Do(_)
+            | StateKind::Emit(_)
+            | StateKind::For(_)
+            | StateKind::Function(_)
+            | StateKind::Listen(_)
+            | StateKind::Raise(_)
+            | StateKind::Set(_)
+            | StateKind::Try(_) => {}
         }
         let is_timeless = matches!(state.kind, StateKind::Sleep(_) | StateKind::Inject(_));
         self.cannot_if(

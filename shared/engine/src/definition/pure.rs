@@ -145,7 +145,14 @@ fn works_on_data(workflow: &Workflow, kind: &StateKind, may: fn(&Next) -> bool) 
         StateKind::Try(attempt) => attempt.retry.is_none(),
         StateKind::Switch(_) => kind.switch_ways().into_iter().all(may),
         StateKind::Operation(list) => computes(workflow, *list),
-        _ => false,
+        StateKind::Callback(_)
+        | StateKind::Emit(_)
+        | StateKind::Event(_)
+        | StateKind::Foreach(_)
+        | StateKind::Listen(_)
+        | StateKind::Parallel(_)
+        | StateKind::Sleep(_)
+        | StateKind::SwitchEvents(_) => false,
     }
 }
 

@@ -135,8 +135,17 @@ impl Writer<'_> {
             StateKind::Foreach(foreach) => self.foreach(foreach, &state.name),
             StateKind::Event(event) => self.event_state(id, event),
             StateKind::Callback(callback) => self.callback(callback),
-            // Switches aren't work.
-            _ => {
+            // Switches aren't work, and tasks aren't written.
+            StateKind::Switch(_)
+            | StateKind::SwitchEvents(_)
+            | StateKind::Do(_)
+            | StateKind::Emit(_)
+            | StateKind::For(_)
+            | StateKind::Function(_)
+            | StateKind::Listen(_)
+            | StateKind::Raise(_)
+            | StateKind::Set(_)
+            | StateKind::Try(_) => {
                 self.cannot("no task does what a state of this type does");
                 Data::object()
             }

@@ -27,7 +27,7 @@ pub(crate) struct StateReader {
 pub(super) type Done = (StateKind, Option<Period>);
 
 /// By name.
-pub(crate) const KINDS: [StateReader; 8] = [
+pub(crate) const KINDS: &[StateReader] = &[
     callback::KIND,
     event::KIND,
     foreach::KIND,
