@@ -3,20 +3,22 @@
 //! again.
 //!
 //! Computing counts, and so does a call, since it may be what ends the process. A long call may thus be blamed for
-//! crashes that another scope causes; each answer ends the blame. Suspected scopes compute one at a time in a process, so
-//! that few are blamed, but their calls don't wait for each other: from the second attempt, one at a time per workflow; from the third, one at a time overall. A backlog makes many innocent
-//! scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't wait for lightly
-//! suspected ones.
+//! crashes that another scope causes; each answer ends the blame. So that few are blamed, suspected scopes compute one at
+//! a time in a process: from the second attempt, one at a time per workflow; from the third, one at a time overall, and
+//! the workflows take turns. Their calls don't wait for each other. A backlog makes many innocent scopes late, and two
+//! tasks for one scope look like two attempts, so scopes of other workflows don't wait for lightly suspected ones.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
+use futures::FutureExt as _;
 use futures::lock::{Mutex, OwnedMutexGuard};
 use swirl_model::ids::ScopeRef;
 
 use super::Driver;
 use crate::Error;
-use crate::shares::Permit;
+use crate::shares::{Permit, Shares};
 
 /// The number of attempts that may crash their process. The first one isn't recorded.
 const ATTEMPTS_MAX: u32 = 5;
@@ -29,23 +31,53 @@ const SUSPECTED: u32 = 2;
 const STRONGLY_SUSPECTED: u32 = 3;
 
 /// Lets only one suspected scope of a workflow compute at a time in this process.
-#[derive(Debug, Clone, Default)]
-pub struct Suspects(Arc<std::sync::Mutex<Locks>>);
+#[derive(Clone)]
+pub struct Suspects {
+    of_workflows: Arc<std::sync::Mutex<Locks>>,
+    strong: Arc<Shares>,
+}
 
-type Locks = HashMap<Option<Arc<str>>, Arc<Mutex<()>>>;
+type Locks = HashMap<Arc<str>, Arc<Mutex<()>>>;
+
+/// The right of a suspected scope to compute, until it is dropped.
+enum Alone {
+    InWorkflow { _lock: OwnedMutexGuard<()> },
+    Overall { _permit: Permit },
+}
+
+impl Default for Suspects {
+    fn default() -> Suspects {
+        Suspects {
+            of_workflows: Arc::default(),
+            strong: Shares::equal(1),
+        }
+    }
+}
 
 impl Suspects {
-    /// The lock of a workflow, or of all workflows.
-    fn of(&self, workflow: Option<&Arc<str>>) -> Arc<Mutex<()>> {
-        let mut locks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Waits until a scope of this workflow may compute at its attempt of this number.
+    async fn wait(&self, count: u32, workflow: &Arc<str>) -> Alone {
+        match count < STRONGLY_SUSPECTED {
+            true => Alone::InWorkflow {
+                _lock: self.of(workflow).lock_owned().await,
+            },
+            false => Alone::Overall {
+                _permit: self.strong.enter(workflow).await,
+            },
+        }
+    }
+
+    fn of(&self, workflow: &Arc<str>) -> Arc<Mutex<()>> {
+        let locks = self.of_workflows.lock();
+        let mut locks = locks.unwrap_or_else(PoisonError::into_inner);
         locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-        locks.entry(workflow.cloned()).or_default().clone()
+        locks.entry(workflow.clone()).or_default().clone()
     }
 }
 
 /// A recorded attempt.
 pub(super) struct Attempt {
-    alone: Option<OwnedMutexGuard<()>>,
+    alone: Option<Alone>,
 }
 
 impl Attempt {
@@ -75,11 +107,11 @@ impl Driver {
         let mut alone = None;
         if count >= SUSPECTED {
             self.store.clear_attempts(scope, false).await?;
-            let lock = suspects.of((count < STRONGLY_SUSPECTED).then_some(workflow));
-            alone = lock.try_lock_owned();
+            let mut wait = pin!(suspects.wait(count, workflow));
+            alone = wait.as_mut().now_or_never();
             if alone.is_none() {
                 *active = None;
-                alone = Some(lock.lock_owned().await);
+                alone = Some(wait.await);
             }
             count = self.store.attempt(scope).await?;
         }
@@ -121,13 +153,36 @@ mod tests {
     fn suspects_wait_for_suspects_of_their_own_workflow() {
         let suspects = Suspects::default();
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let is_free = |workflow| suspects.of(workflow).try_lock_owned().is_some();
-        let computing = suspects.of(Some(&a)).try_lock_owned();
-        assert!(computing.is_some() && !is_free(Some(&a)));
-        assert!(is_free(Some(&b)) && is_free(None));
+        let try_at = |count, workflow| suspects.wait(count, workflow).now_or_never();
+        let computing = try_at(SUSPECTED, &a);
+        assert!(computing.is_some() && try_at(SUSPECTED, &a).is_none());
+        assert!(try_at(SUSPECTED, &b).is_some() && try_at(STRONGLY_SUSPECTED, &a).is_some());
         drop(computing);
-        assert!(is_free(Some(&a)));
-        let strongly_suspected = suspects.of(None).try_lock_owned();
-        assert!(strongly_suspected.is_some() && !is_free(None) && is_free(Some(&a)));
+        assert!(try_at(SUSPECTED, &a).is_some());
+        let strongly_suspected = try_at(STRONGLY_SUSPECTED, &a);
+        assert!(strongly_suspected.is_some() && try_at(STRONGLY_SUSPECTED, &b).is_none());
+        assert!(try_at(SUSPECTED, &a).is_some());
+    }
+
+    /// Thousands of scopes of a hostile workflow may be strongly suspected.
+    #[test]
+    fn workflows_take_turns_with_their_strongly_suspected_scopes() {
+        let suspects = Suspects::default();
+        let (many, few): (Arc<str>, Arc<str>) = ("many".into(), "few".into());
+        let wait = |workflow| Box::pin(suspects.wait(STRONGLY_SUSPECTED, workflow));
+        let mut computing = wait(&many).now_or_never();
+        let mut waiting: Vec<_> = (0..1_000).map(|_| wait(&many)).collect();
+        let mut other = wait(&few);
+        for wait in waiting.iter_mut().chain([&mut other]) {
+            assert!(wait.now_or_never().is_none());
+        }
+        for _ in 0..2 {
+            drop(computing.take());
+            if other.as_mut().now_or_never().is_some() {
+                return;
+            }
+            computing = waiting.iter_mut().find_map(|wait| wait.now_or_never());
+        }
+        panic!("the other workflow waits for all of them");
     }
 }
