@@ -270,7 +270,7 @@ impl Redis {
         mut change: impl FnMut(&mut Group) -> Result<Change>,
     ) -> Result<Option<PendingStart>> {
         let key = StartKeys::new(self.keys(), digest).group;
-        let turn = self.group_turns().of(digest).await;
+        let turn = self.group_turns().of(digest).await?;
         for attempt in 0..ATTEMPTS {
             let mut get = redis::cmd("GET");
             get.arg(&key);

@@ -4,16 +4,20 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use swirl_ports::Result;
+use swirl_ports::{Error, Result};
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard, Semaphore, SemaphorePermit};
 use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use crate::connect::damaged;
 use crate::line::{LARGE, On};
 
 /// How many large records are changed at a time.
 const LARGE_AT_ONCE: usize = 2;
+/// An event that waits longer is tried again later.
+const WAIT_MAX: Duration = Duration::from_secs(20);
 /// How many large ones are remembered.
 const REMEMBERED_MAX: usize = 1_000;
 
@@ -53,20 +57,25 @@ impl Turns {
     }
 
     /// Waits until no other task of this process changes the record.
-    pub(super) async fn of<'a>(&'a self, digest: &'a str) -> InTurn<'a> {
-        let record = self.lock().entry(digest.to_owned()).or_default().clone();
-        let turn = record.turn.clone().lock_owned().await;
-        let large = match record.is_large() {
-            true => self.large.acquire().await.ok(),
-            false => None,
+    pub(super) async fn of<'a>(&'a self, digest: &'a str) -> Result<InTurn<'a>> {
+        let in_turn = async {
+            let record = self.lock().entry(digest.to_owned()).or_default().clone();
+            let turn = record.turn.clone().lock_owned().await;
+            let large = match record.is_large() {
+                true => self.large.acquire().await.ok(),
+                false => None,
+            };
+            InTurn {
+                turns: self,
+                digest,
+                record,
+                _turn: turn,
+                _large: large,
+            }
         };
-        InTurn {
-            turns: self,
-            digest,
-            record,
-            _turn: turn,
-            _large: large,
-        }
+        timeout(WAIT_MAX, in_turn).await.map_err(|_| {
+            Error::Unavailable("too many events come for one set of events at a time".to_owned())
+        })
     }
 }
 
@@ -116,30 +125,40 @@ impl Drop for InTurn<'_> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test")]
 mod tests {
     use futures::FutureExt;
 
     use super::*;
 
+    /// A task that holds its turn for ever, as with a server that doesn't answer, doesn't hold others for ever.
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_a_turn_has_a_limit() {
+        let turns = Turns::default();
+        let _first = turns.of("a").await.unwrap();
+        let refused = timeout(2 * WAIT_MAX, turns.of("a")).await.unwrap();
+        assert!(matches!(refused, Err(Error::Unavailable(_))));
+    }
+
     #[tokio::test]
     async fn one_task_after_another_changes_a_record() {
         let turns = Turns::default();
-        let first = turns.of("a").await;
+        let first = turns.of("a").await.unwrap();
         let mut second = Box::pin(turns.of("a"));
         assert!((&mut second).now_or_never().is_none());
-        drop(turns.of("b").now_or_never().unwrap());
+        drop(turns.of("b").now_or_never().unwrap().unwrap());
         first.has(LARGE);
         drop(first);
-        let second = second.await;
+        let second = second.await.unwrap();
         assert_eq!(second.on(), On::Aside, "the size is known");
         drop(second);
-        let third = turns.of("a").await;
+        let third = turns.of("a").await.unwrap();
         assert_eq!(third.on(), On::Aside, "and remembered");
         third.has(0);
         drop(third);
         assert!(turns.lock().is_empty());
         for number in 0..REMEMBERED_MAX + 10 {
-            turns.of(&number.to_string()).await.has(LARGE);
+            turns.of(&number.to_string()).await.unwrap().has(LARGE);
         }
         assert!(turns.lock().len() <= REMEMBERED_MAX);
     }
