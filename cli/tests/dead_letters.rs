@@ -153,10 +153,10 @@ async fn correct(server: &str, letters: &[Value]) {
     assert!(text.contains("letter-of-task"), "{text}");
     let event = of("paid").unwrap();
     for (payload, words) in [
-        ("nonsense", "not JSON"),
+        ("nonsense", "JSON is not valid"),
         (
             "{\"specversion\": \"1.0\", \"id\": \"1\", \"source\": \"/shop\"}",
-            "has no 'type'",
+            "'type' is missing",
         ),
     ] {
         let (status, text) = retry(event, payload).await;

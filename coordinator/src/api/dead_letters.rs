@@ -9,7 +9,7 @@ use swirl_api::dead_letters::{
 };
 use swirl_api::{Nothing, Reason};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_service::{Action, Audited, Operator};
+use swirl_service::{Action, Audited, Operator, read_message};
 
 use super::Api;
 use super::letters::{DeadLetter, DeadLetters};
@@ -21,8 +21,6 @@ const LIMIT_MAX: u32 = 500;
 
 /// The largest message, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
-/// The attributes that each CloudEvent has.
-const REQUIRED: [&str; 4] = ["specversion", "id", "source", "type"];
 
 /// The kind of dead letters that are tasks: `["instance","scope"]`.
 const TASK: &str = "task";
@@ -84,11 +82,10 @@ pub async fn retry(
     match (task(&letter), correction) {
         (Some(scope), _) => retry_task(&api, scope).await?,
         (None, Some(payload)) => {
-            check(&letter, &payload)?;
-            kept.send_again(sequence, Some(payload.into_bytes()))
-                .await?;
+            let corrected = corrected(letter.clone(), payload)?;
+            kept.send_again(corrected).await?;
         }
-        (None, None) => kept.send_again(sequence, None).await?,
+        (None, None) => kept.send_again(letter.clone()).await?,
     }
     // It was sent, even if it cannot be dropped now.
     let answer = kept.remove(sequence).await.map(|_| Retried {
@@ -102,30 +99,20 @@ pub async fn retry(
     Ok(Done::new(answer.map_err(Problem::from)).audited(entry))
 }
 
-/// Refuses a correction that would be a dead letter at once.
-fn check(letter: &DeadLetter, payload: &str) -> Result<(), Problem> {
-    let wrong = |detail: String| Err(Problem::bad_request("invalid-event", detail));
+/// The letter with another payload, which is not encoded. Refuses one that would be a dead letter at once.
+fn corrected(mut letter: DeadLetter, payload: String) -> Result<DeadLetter, Problem> {
+    let wrong = |detail: String| Problem::bad_request("invalid-event", detail);
     if payload.len() > PAYLOAD_BYTES_MAX {
-        return wrong(format!(
-            "the message is larger than {PAYLOAD_BYTES_MAX} bytes"
-        ));
+        let detail = format!("the message is larger than {PAYLOAD_BYTES_MAX} bytes");
+        return Err(wrong(detail));
     }
-    // In binary mode the attributes are headers, and the payload is data of any kind.
-    let mut headers = letter.headers.iter();
-    if headers.any(|(name, _)| name.to_ascii_lowercase().starts_with("ce-")) {
-        return Ok(());
-    }
-    let event: Value = match serde_json::from_str(payload) {
-        Ok(event) => event,
-        Err(error) => return wrong(format!("the message is not JSON: {error}")),
-    };
-    let is_missing = |name: &&&str| event[**name].as_str().is_none_or(str::is_empty);
-    match REQUIRED.iter().find(is_missing) {
-        Some(name) => wrong(format!(
-            "the event has no '{name}', which each event must have"
-        )),
-        None => Ok(()),
-    }
+    let is_coding = |name: &str| name.eq_ignore_ascii_case("content-encoding");
+    letter.headers.retain(|(name, _)| !is_coding(name));
+    letter.payload = payload.into_bytes();
+    let headers = letter.headers.iter();
+    let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
+    read_message(headers, &letter.payload).map_err(|error| wrong(error.to_string()))?;
+    Ok(letter)
 }
 
 pub async fn remove(

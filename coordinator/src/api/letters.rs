@@ -37,9 +37,8 @@ pub trait DeadLetters: Send + Sync {
         pick: Pick,
     ) -> swirl_ports::Result<(Vec<Row>, bool)>;
     async fn get(&self, sequence: u64) -> swirl_ports::Result<Option<DeadLetter>>;
-    /// Sends the message to its original subject, with this payload instead of its own if there is one. It stays a dead
-    /// letter.
-    async fn send_again(&self, sequence: u64, payload: Option<Vec<u8>>) -> swirl_ports::Result<()>;
+    /// Sends the message to its original subject. It stays a dead letter.
+    async fn send_again(&self, letter: DeadLetter) -> swirl_ports::Result<()>;
     /// Returns false if there is no such dead letter.
     async fn remove(&self, sequence: u64) -> swirl_ports::Result<bool>;
 }

@@ -44,16 +44,17 @@ impl DeadLetters for Kept {
         Ok(found.map(letter))
     }
 
-    async fn send_again(&self, sequence: u64, payload: Option<Vec<u8>>) -> Result<()> {
-        let Some(mut letter) = self.0.get(sequence).await.map_err(unavailable)? else {
-            return Ok(());
+    async fn send_again(&self, letter: DeadLetter) -> Result<()> {
+        let letter = Letter {
+            sequence: letter.sequence,
+            at: letter.at,
+            kind: letter.kind,
+            subject: letter.subject,
+            reason: letter.reason,
+            headers: letter.headers,
+            payload: letter.payload.into(),
+            is_cut: letter.is_cut,
         };
-        if let Some(payload) = payload {
-            // A correction is not encoded.
-            let is_coding = |name: &str| name.eq_ignore_ascii_case("content-encoding");
-            letter.headers.retain(|(name, _)| !is_coding(name));
-            letter.payload = payload.into();
-        }
         self.0.send_again(&letter).await.map_err(unavailable)
     }
 

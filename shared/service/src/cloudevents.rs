@@ -43,7 +43,7 @@ pub enum Invalid {
     TwoData,
     #[error("'data_base64' is not valid Base64")]
     Base64,
-    #[error("the data is said to be JSON and isn't: {0}")]
+    #[error("the JSON is not valid: {0}")]
     Json(String),
     #[error(
         "the body is {0}; send the data of an event with its own Content-Type, such as application/json"
