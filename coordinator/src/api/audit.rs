@@ -107,8 +107,3 @@ fn log(api: &Api) -> Result<Arc<Auditing>, Problem> {
     let log = api.auditing.clone();
     log.ok_or_else(|| Problem::not_found("unknown-route", "this server has no audit log"))
 }
-
-#[test]
-fn the_contract_has_all_actions() {
-    assert_eq!(Action::WORDS, swirl_service::AUDITED);
-}

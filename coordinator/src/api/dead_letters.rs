@@ -95,7 +95,7 @@ pub async fn retry(
         sequence,
         accepted: "retry".to_owned(),
     });
-    let mut entry = entry("dead-letter-retry", &letter, &operator);
+    let mut entry = entry(&letter, &operator);
     if is_corrected {
         entry = entry.with("corrected", "yes");
     }
@@ -135,13 +135,13 @@ pub async fn remove(
     let operator = asked.operator()?;
     let (kept, letter) = find(&api, &asked.path).await?;
     kept.remove(letter.sequence).await?;
-    let entry = entry("dead-letter-drop", &letter, &operator);
+    let entry = entry(&letter, &operator);
     Ok(Done::from(summary(&letter)).audited(entry))
 }
 
 /// The entry in the audit log.
-fn entry(action: &'static str, letter: &DeadLetter, operator: &Operator) -> Audited {
-    let entry = Audited::new(action, "dead-letter", letter.sequence.to_string())
+fn entry(letter: &DeadLetter, operator: &Operator) -> Audited {
+    let entry = Audited::of(letter.sequence)
         .because(operator.reason.as_deref())
         .with("letter", &letter.reason);
     match task(letter) {

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use swirl_api::actions::{Accepted, ActionPreview, Continued, Json, RemovedInstance, Rerun, Retry};
+use swirl_api::audit;
 use swirl_api::instance::InstanceId as Named;
 use swirl_api::{Nothing, Reason};
 use swirl_engine::Patch;
@@ -256,7 +257,8 @@ async fn move_first(
 
 /// The entry in the audit log for an instance that was moved.
 pub(super) fn migrated(id: &InstanceId, moved: &Moved, operator: &Operator) -> Audited {
-    Audited::instance("migrate", id)
+    Audited::of(id)
+        .doing(audit::Action::Migrate)
         .because(operator.reason.as_deref())
         .with("from", &moved.from)
         .with("to", &moved.to)
@@ -274,7 +276,7 @@ pub async fn remove(
         return Err(not_removed(&asked.path.id, &header.id, &reason));
     }
     let status = instance.state.status;
-    let removed = Audited::instance("remove", &header.id)
+    let removed = Audited::of(&header.id)
         .because(operator.reason.as_deref())
         .with("workflow", &header.definition.workflow)
         .with("status", status.as_str());
@@ -336,11 +338,12 @@ async fn operate(
 
 /// The entry of an action in the audit log; the history has the data that an operator gave.
 fn entry(instance: &Instance, action: &Action, operator: &Operator) -> Audited {
-    let word = match action {
-        Action::Edit { .. } | Action::Patch { .. } => "edit",
-        action => action.as_str(),
+    let done = match action {
+        Action::Edit { .. } | Action::Patch { .. } => audit::Action::Edit,
+        action => action.as_str().into(),
     };
-    let entry = Audited::instance(word, &instance.header.id)
+    let entry = Audited::of(&instance.header.id)
+        .doing(done)
         .because(operator.reason.as_deref())
         .with("workflow", &instance.header.definition.workflow);
     match action {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use swirl_access::Need;
 use swirl_model::Data;
 
+use crate::audited::{Action, Kind};
 use crate::changes::Change;
 use crate::endpoint::{Endpoint, Method, Nothing, Reason};
 use crate::instance::{InstanceId, Status};
@@ -17,26 +18,29 @@ const ACCEPTED: &str = "Accepted; it is committed, and carried out soon.";
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// An action without parameters.
-pub type Action = Endpoint<InstanceId, Reason, Nothing, Accepted>;
+pub type Plain = Endpoint<InstanceId, Reason, Nothing, Accepted>;
 
-pub static CANCEL: Action =
+pub static CANCEL: Plain =
     Endpoint::new(Method::Post, "/api/v1/instances/{id}/cancel", Need::Operate)
         .named("cancelInstance", TAG, "Cancels an instance.")
+        .audited(&Kind::Instance, &[Action::Cancel])
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);
 
-pub static SUSPEND: Action = Endpoint::new(
+pub static SUSPEND: Plain = Endpoint::new(
     Method::Post,
     "/api/v1/instances/{id}/suspend",
     Need::Operate,
 )
 .named("suspendInstance", TAG, "Suspends an instance.")
+.audited(&Kind::Instance, &[Action::Suspend])
 .answers(202, ACCEPTED)
 .refuses(&[404, 409]);
 
-pub static RESUME: Action =
+pub static RESUME: Plain =
     Endpoint::new(Method::Post, "/api/v1/instances/{id}/resume", Need::Operate)
         .named("resumeInstance", TAG, "Resumes a suspended instance.")
+        .audited(&Kind::Instance, &[Action::Resume])
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);
 
@@ -47,6 +51,7 @@ pub static SKIP: Endpoint<InstanceId, Reason, Json, Accepted> =
             TAG,
             "Continues a faulted instance with the body as the result of the action that failed.",
         )
+        .audited(&Kind::Instance, &[Action::Skip])
         .takes(
             BODY_BYTES_MAX,
             true,
@@ -61,6 +66,10 @@ pub static RETRY: Endpoint<InstanceId, Reason, Option<Retry>, Continued> =
             "retryInstance",
             TAG,
             "Retries what failed in a faulted instance.",
+        )
+        .audited(
+            &Kind::Instance,
+            &[Action::Retry, Action::Edit, Action::Migrate],
         )
         .takes(
             BODY_BYTES_MAX,
@@ -81,6 +90,10 @@ pub static RERUN: Endpoint<InstanceId, Reason, Rerun, Continued> = Endpoint::new
     TAG,
     "Continues a faulted instance at a state, with the data as it is or as the request says.",
 )
+.audited(
+    &Kind::Instance,
+    &[Action::Rerun, Action::Edit, Action::Migrate],
+)
 .takes(BODY_BYTES_MAX, true, r#"{"state": "NAME"}"#)
 .answers_with::<Accepted>(202, ACCEPTED)
 .answers_with::<ActionPreview>(200, "The dry run.")
@@ -96,6 +109,7 @@ pub static MIGRATE: Endpoint<InstanceId, Reason, Move, Migrated> = Endpoint::new
     TAG,
     "Moves an instance to another version of its definition, or with 'dryRun' says whether it fits.",
 )
+.audited(&Kind::Instance, &[Action::Migrate])
 .explained(
     "The instance stays where it is: what is done isn't done again, and what follows is done as the other version says. \
      If that version lacks something that the instance is in the middle of, nothing changes.",
@@ -112,6 +126,7 @@ pub static REMOVE: Endpoint<InstanceId, Reason, Nothing, RemovedInstance> =
             "Removes an instance that has ended or failed, with its history. What it was started with may start another \
              one.",
         )
+.audited(&Kind::Instance, &[Action::Remove])
         .answers(200, "It is removed.")
         .refuses(&[404, 409]);
 
