@@ -1,7 +1,7 @@
 //! `POST /instances/{id}/...` and `DELETE /instances/{id}`: an operator's actions on an instance.
 
 use axum::http::StatusCode;
-use swirl_api::actions::{Accepted, ActionPreview, Continued, Json, RemovedInstance, Rerun, Retry};
+use swirl_api::actions::{Accepted, ActionPreview, Continuation, Continued, Json, RemovedInstance};
 use swirl_api::audit;
 use swirl_api::instance::InstanceId as Named;
 use swirl_api::{Nothing, Reason};
@@ -38,20 +38,14 @@ pub async fn resume(
     operate(&api, &asked.path.id, Action::Resume, &asked.operator()?).await
 }
 
-/// The body may name another version or other data.
-pub async fn retry(
-    api: Api,
-    asked: Asked<Named, Reason, Option<Retry>>,
-) -> Result<Done<Continued>, Problem> {
-    let operator = asked.operator()?;
-    continued(
-        &api,
-        &asked.path.id,
-        None,
-        asked.body.unwrap_or_default(),
-        &operator,
-    )
-    .await
+type Continuing = Asked<Named, Reason, Option<Continuation>>;
+
+pub async fn retry(api: Api, asked: Continuing) -> Result<Done<Continued>, Problem> {
+    continued(&api, asked, false).await
+}
+
+pub async fn rerun(api: Api, asked: Continuing) -> Result<Done<Continued>, Problem> {
+    continued(&api, asked, true).await
 }
 
 /// The body replaces the result of the action that failed.
@@ -61,37 +55,19 @@ pub async fn skip(api: Api, asked: Asked<Named, Reason, Json>) -> Result<Done<Ac
     operate(&api, &asked.path.id, Action::Skip(result), &operator).await
 }
 
-pub async fn rerun(
-    api: Api,
-    asked: Asked<Named, Reason, Rerun>,
-) -> Result<Done<Continued>, Problem> {
-    let operator = asked.operator()?;
-    let Rerun {
-        state,
-        version,
-        data,
-        context,
-        patch,
-        dry_run,
-    } = asked.body;
-    let with = Retry {
-        version,
-        data,
-        context,
-        patch,
-        dry_run,
-    };
-    continued(&api, &asked.path.id, Some(state), with, &operator).await
-}
-
 /// Continues a faulted instance, at a state or at what failed.
 async fn continued(
     api: &Api,
-    id: &str,
-    state: Option<String>,
-    with: Retry,
-    operator: &Operator,
+    asked: Continuing,
+    at_state: bool,
 ) -> Result<Done<Continued>, Problem> {
+    let (id, operator) = (&*asked.path.id, &asked.operator()?);
+    let with = asked.body.unwrap_or_default();
+    if with.state.is_some() != at_state {
+        let detail = "'rerun' needs 'state', the name of a state, and 'retry' has none";
+        return Err(Problem::bad_request("invalid-json", detail));
+    }
+    let state = with.state;
     let action = continuing(state.clone(), with.data, with.context, with.patch)?;
     if with.dry_run {
         let preview = preview(api, id, action, with.version.as_deref()).await?;

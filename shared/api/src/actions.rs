@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use swirl_access::Need;
 use swirl_model::Data;
 
@@ -60,7 +61,10 @@ pub static SKIP: Endpoint<InstanceId, Reason, Json, Accepted> =
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);
 
-pub static RETRY: Endpoint<InstanceId, Reason, Option<Retry>, Continued> =
+/// An action that continues a faulted instance.
+pub type Continue = Endpoint<InstanceId, Reason, Option<Continuation>, Continued>;
+
+pub static RETRY: Continue =
     Endpoint::new(Method::Post, "/api/v1/instances/{id}/retry", Need::Operate)
         .named(
             "retryInstance",
@@ -76,11 +80,12 @@ pub static RETRY: Endpoint<InstanceId, Reason, Option<Retry>, Continued> =
             false,
             r#"empty or {"version": "2.0", "data": {...}, "dryRun": true}"#,
         )
+        .shaped(&[("application/json", at_failure)])
         .answers_with::<Accepted>(202, ACCEPTED)
         .answers_with::<ActionPreview>(200, "The dry run.")
         .refuses(&[400, 404, 409, 422]);
 
-pub static RERUN: Endpoint<InstanceId, Reason, Rerun, Continued> = Endpoint::new(
+pub static RERUN: Continue = Endpoint::new(
     Method::Post,
     "/api/v1/instances/{id}/rerun",
     Need::Operate,
@@ -95,6 +100,7 @@ pub static RERUN: Endpoint<InstanceId, Reason, Rerun, Continued> = Endpoint::new
     &[Action::Rerun, Action::Edit, Action::Migrate],
 )
 .takes(BODY_BYTES_MAX, true, r#"{"state": "NAME"}"#)
+.shaped(&[("application/json", at_state)])
 .answers_with::<Accepted>(202, ACCEPTED)
 .answers_with::<ActionPreview>(200, "The dry run.")
 .refuses(&[400, 404, 409, 422]);
@@ -154,11 +160,14 @@ pub(crate) fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Json>, 
     Json::deserialize(from).map(Some)
 }
 
-/// The data and version with which a faulted instance continues.
+/// The way in which a faulted instance continues. A rerun needs a state, and a retry has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Retry {
+pub struct Continuation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub state: Option<String>,
     /// The instance is moved to this version of its definition first: see migrate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
@@ -176,56 +185,19 @@ pub struct Retry {
     pub dry_run: bool,
 }
 
-/// As [`Retry`], at a state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct Rerun {
-    pub state: String,
-    /// The instance is moved to this version of its definition first: see migrate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
-    pub version: Option<String>,
-    /// The state data to continue with, in place of what it is.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub data: Option<Json>,
-    /// With `data`, of an instance of DSL 1.0: the `$context` to continue with.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub context: Option<Json>,
-    /// A jq expression that changes the state data that the instance has, such as `.amount = 7`; instead of `data`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patch: Option<String>,
-    /// Change nothing, and say whether this is possible and what would change.
-    #[serde(default)]
-    pub dry_run: bool,
-}
-
-impl Rerun {
-    pub fn new(state: String, with: Retry) -> Rerun {
-        let Retry {
-            version,
-            data,
-            context,
-            patch,
-            dry_run,
-        } = with;
-        Rerun {
-            state,
-            version,
-            data,
-            context,
-            patch,
-            dry_run,
-        }
+/// At what failed.
+fn at_failure(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = generator.subschema_for::<Continuation>();
+    if let Some(Value::Object(members)) = schema.get_mut("properties") {
+        members.shift_remove("state");
     }
+    schema
+}
+
+fn at_state(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = generator.subschema_for::<Continuation>();
+    schema.insert("required".to_owned(), vec!["state"].into());
+    schema
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -291,6 +291,14 @@ impl<P, Q, B: JsonSchema, A> Endpoint<P, Q, B, A> {
         self
     }
 
+    /// The forms of the body, where the schema isn't that of its type.
+    pub(crate) const fn shaped(mut self, bodies: Bodies) -> Self {
+        if let Some(takes) = &mut self.takes {
+            takes.bodies = bodies;
+        }
+        self
+    }
+
     /// The meaning of an empty body, and what the body is.
     pub(crate) const fn absent(mut self, absent: &'static str, about: &'static str) -> Self {
         if let Some(takes) = &mut self.takes {
