@@ -84,7 +84,7 @@ pub async fn check(dev: &Dev) {
         &browser.page("/system").await,
         &[
             "This server is ready",
-            "Memory of this process",
+            "everything (swirl dev)",
             "All 2 checks passed.",
             "None is overdue.",
         ],
