@@ -75,6 +75,7 @@ pub fn deed(action: &Action) -> &'static str {
         Action::SchedulePause => "paused a schedule",
         Action::ScheduleResume => "resumed a schedule",
         Action::Skip => "skipped a step",
+        Action::Suspend => "suspended it",
         Action::ViewRemove => "removed a saved view",
         Action::ViewSave => "saved a view",
         Action::Other(_) => "did something that this version doesn't know",

@@ -1,11 +1,9 @@
 //! `swirl cancel`, `suspend`, `resume`, `retry`, `skip`, `rerun`, `move` and `remove`
 
 use anyhow::Context;
-use serde::Serialize;
-use swirl_api::Endpoint;
 use swirl_api::actions::{
-    self, Accepted, Action, ActionPreview, CANCEL, Continued, DataPreview, Json, MIGRATE, Migrated,
-    REMOVE, RERUN, RESUME, RETRY, RemovedInstance, SKIP, SUSPEND,
+    self, Accepted, ActionPreview, CANCEL, Continuation, Continue, Continued, DataPreview, Json, MIGRATE, Migrated,
+    Plain, REMOVE, RERUN, RESUME, RETRY, RemovedInstance, SKIP, SUSPEND,
 };
 use swirl_api::instance::InstanceId;
 use swirl_presentation::timeline::clean;
@@ -153,14 +151,15 @@ struct With {
 }
 
 impl With {
-    fn body(&self) -> anyhow::Result<actions::Retry> {
+    fn body(&self, state: Option<&str>) -> anyhow::Result<Continuation> {
         let json = |text: &Option<String>, option| {
             let json = text
                 .as_ref()
                 .map(|text| json_argument(text).context(option));
             json.transpose().map(|json| json.map(Json))
         };
-        Ok(actions::Retry {
+        Ok(Continuation {
+            state: state.map(str::to_owned),
             version: self.to_version.clone(),
             data: json(&self.data, "--data")?,
             context: json(&self.context, "--context")?,
@@ -222,9 +221,8 @@ pub fn resume(args: &Resume, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 pub fn retry(args: &Retry, terminal: &Terminal) -> anyhow::Result<u8> {
-    let body = Some(args.with.body()?);
     args.target
-        .continue_with(&RETRY, &body, &args.with, terminal)
+        .continue_with(&RETRY, None, &args.with, terminal)
 }
 
 pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -237,9 +235,8 @@ pub fn skip(args: &Skip, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 pub fn rerun(args: &Rerun, terminal: &Terminal) -> anyhow::Result<u8> {
-    let body = actions::Rerun::new(args.state.clone(), args.with.body()?);
     args.target
-        .continue_with(&RERUN, &body, &args.with, terminal)
+        .continue_with(&RERUN, Some(&args.state), &args.with, terminal)
 }
 
 pub fn move_to(args: &Move, terminal: &Terminal) -> anyhow::Result<u8> {
@@ -310,7 +307,7 @@ impl InstanceArgs {
         Ok(InstanceId { id })
     }
 
-    fn ask(&self, action: &Action, terminal: &Terminal) -> anyhow::Result<u8> {
+    fn ask(&self, action: &Plain, terminal: &Terminal) -> anyhow::Result<u8> {
         self.server.run(async |client| {
             let call = action.at(&self.named(&client).await?);
             let answer = client.ask(call.query(reason(&self.reason))).await?;
@@ -318,15 +315,16 @@ impl InstanceArgs {
         })
     }
 
-    fn continue_with<B: Serialize>(
+    fn continue_with(
         &self,
-        route: &Endpoint<InstanceId, swirl_api::Reason, B, Continued>,
-        body: &B,
+        route: &Continue,
+        state: Option<&str>,
         with: &With,
         terminal: &Terminal,
     ) -> anyhow::Result<u8> {
+        let body = Some(with.body(state)?);
         self.server.run(async |client| {
-            let call = route.at(&self.named(&client).await?).body(body);
+            let call = route.at(&self.named(&client).await?).body(&body);
             let answer = client.ask(call.query(reason(&self.reason))).await?;
             let code = answer.show(terminal, |answer| match answer {
                 Continued::Accepted(answer) => accepted(answer),

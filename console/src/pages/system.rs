@@ -3,10 +3,10 @@
 use askama::Template;
 use axum::http::StatusCode;
 use swirl_api::Instant;
-use swirl_api::server::{METRICS, READY};
+use swirl_api::server::READY;
 use swirl_api::system::{self, CHECKS, CheckStatus, SYSTEM};
 
-use super::lateness::{self, Fact};
+use super::lateness::{self, Fact, Process};
 use crate::answer::{Answer, page};
 use crate::shell::Shell;
 use crate::visitor::Visitor;
@@ -18,8 +18,10 @@ struct Page {
     ready: bool,
     detail: String,
     limited: Vec<String>,
-    metrics: Vec<(String, String)>,
     facts: Vec<Fact>,
+    processes: Vec<Process>,
+    /// Why work waits; empty if nothing is lacking.
+    lacking: &'static str,
     checks: Checks,
 }
 
@@ -47,28 +49,6 @@ struct Check {
     page: &'static str,
 }
 
-/// The figures that are shown, with their names.
-const FIGURES: [(&str, &str); 6] = [
-    ("swirl_instances", "Stored instances"),
-    ("swirl_running_instances", "Running instances"),
-    (
-        "swirl_queue_pending",
-        "Messages that are waiting for a process",
-    ),
-    (
-        "swirl_queue_oldest_seconds",
-        "How long the oldest of them has been waiting, in seconds",
-    ),
-    (
-        "process_memory_usage_bytes",
-        "Memory of this process, in MiB",
-    ),
-    (
-        "process_cpu_time_seconds_total",
-        "Processor time of this process, in seconds",
-    ),
-];
-
 pub async fn show(visitor: Visitor) -> Answer {
     let shell = Shell::new(&visitor, "system", "System").await?;
     let (ready, detail, limited) = match visitor.asking.ask(READY.ask()).await {
@@ -78,21 +58,22 @@ pub async fn show(visitor: Visitor) -> Answer {
         }
         Err(refusal) => return Err(refusal.into()),
     };
-    let metrics = visitor.asking.text(METRICS.ask()).await;
-    let metrics = metrics.unwrap_or_default();
     let system = visitor.asking.ask(SYSTEM.ask()).await?;
     let checks = match shell.may_operate {
         true => visitor.asking.ask(CHECKS.ask()).await?,
         false => system::Checks::default(),
     };
+    let facts = lateness::facts(&system);
+    let processes = lateness::processes(system.processes);
     page(&Page {
-        facts: lateness::facts(&system),
+        facts,
+        lacking: lateness::lacking(&processes),
+        processes,
         checks: Checks::new(shell.may_operate, checks),
         shell: shell.with_news(),
         ready,
         detail,
         limited,
-        metrics: figures(&metrics),
     })
 }
 
@@ -131,29 +112,6 @@ fn check(one: system::Check) -> Check {
     }
 }
 
-/// The sum of each figure over its labels.
-fn figures(metrics: &str) -> Vec<(String, String)> {
-    let of = |name: &str| {
-        let lines = metrics.lines().filter(|line| {
-            let rest = line.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
-        });
-        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        values.reduce(|sum, value| sum + value)
-    };
-    let all = FIGURES.iter().filter_map(|(name, title)| {
-        let value = match name.ends_with("_bytes") {
-            true => of(name)? / f64::from(1 << 20),
-            false => of(name)?,
-        };
-        Some((
-            (*title).to_owned(),
-            format!("{}", (value * 100.0).round() / 100.0),
-        ))
-    });
-    all.collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -170,25 +128,5 @@ mod tests {
         let words: Vec<&str> = checks.rows.iter().map(|row| row.word).collect();
         assert_eq!(words, ["all right", "unusual", "wrong"]);
         assert_eq!(checks.rows[1].hint, "set noeviction");
-    }
-
-    #[test]
-    fn figures_are_summed_over_their_labels() {
-        let text = "# HELP x\nswirl_running_instances{does=\"a\"} 2\nswirl_running_instances{does=\"b\"} 3\n\
-                    swirl_running_instances_other 9\nprocess_memory_usage_bytes 85790720\nprocess_cpu_time_seconds_total 1.234\n";
-        assert_eq!(
-            figures(text),
-            [
-                ("Running instances".to_owned(), "5".to_owned()),
-                (
-                    "Memory of this process, in MiB".to_owned(),
-                    "81.82".to_owned()
-                ),
-                (
-                    "Processor time of this process, in seconds".to_owned(),
-                    "1.23".to_owned()
-                ),
-            ]
-        );
     }
 }

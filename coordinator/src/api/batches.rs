@@ -76,7 +76,7 @@ pub async fn create(
         reason = order.reason.as_deref(),
         "a batch was created"
     );
-    let entry = entry("batch", &order, order.reason.as_deref());
+    let entry = entry(&order, order.reason.as_deref());
     let done = answered.unwrap_or_else(|problem| Done::new(Err(problem)));
     Ok(done.audited(entry))
 }
@@ -86,8 +86,8 @@ async fn stored(store: &dyn Batches, id: &str) -> Result<Batch, Problem> {
 }
 
 /// The entry of an action on a batch in the audit log.
-fn entry(action: &'static str, order: &BatchOrder, reason: Option<&str>) -> Audited {
-    let mut entry = Audited::new(action, "batch", order.id.as_str())
+fn entry(order: &BatchOrder, reason: Option<&str>) -> Audited {
+    let mut entry = Audited::of(&order.id)
         .because(reason)
         .with("operation", &order.operation)
         .with("query", &order.query)
@@ -241,13 +241,8 @@ pub async fn results(
 ) -> Result<BatchResults, Problem> {
     let (id, limit) = (path.id, paging::limit(query.limit)?);
     let after: Option<u32> = paging::place(query.after.as_deref())?;
-    if let Some(Outcome::Other(other)) = &query.outcome {
-        let detail = format!(
-            "'{}' is not a valid outcome; use one of {}",
-            cut(other),
-            Outcome::WORDS.join(", ")
-        );
-        return Err(Problem::bad_request("invalid-query", detail));
+    if let Some(Outcome::Other(word)) = &query.outcome {
+        return Err(Problem::no_word("outcome", word, Outcome::WORDS));
     }
     let store = store(&api)?.0;
     let matched = stored(&*store, &id).await?.order.matched;
@@ -347,12 +342,7 @@ async fn change(api: &Api, to: BatchState, asked: Change) -> Result<Done<Shown>,
         let detail = format!("the batch has just become {}", after.state.as_str());
         return Err(Problem::conflict("wrong-status", detail));
     }
-    let action = match to {
-        BatchState::Paused => "batch-pause",
-        BatchState::Running => "batch-resume",
-        BatchState::Stopped | BatchState::Completed => "batch-stop",
-    };
-    let entry = entry(action, &after.order, operator.reason.as_deref());
+    let entry = entry(&after.order, operator.reason.as_deref());
     Ok(Done::from(shown(&after)).audited(entry))
 }
 

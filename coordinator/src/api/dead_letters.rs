@@ -11,13 +11,13 @@ use swirl_api::{Nothing, Reason};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_service::{Action, Audited, Operator, read_message};
 
-use super::Api;
 use super::letters::{DeadLetter, DeadLetters};
 use super::problem::{Problem, cut};
 use super::serve::{Asked, Done};
+use super::{Api, paging};
 
-const LIMIT: u32 = 50;
-const LIMIT_MAX: u32 = 500;
+const LIMIT: usize = 50;
+const LIMIT_MAX: usize = 500;
 
 /// The largest message, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
@@ -29,14 +29,10 @@ pub async fn list(
     api: Api,
     Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
 ) -> Result<Listed, Problem> {
-    let limit = query.limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        let detail = format!("'limit' is from 1 to {LIMIT_MAX}");
-        return Err(Problem::bad_request("invalid-query", detail));
-    }
+    let limit = paging::number("limit", query.limit, LIMIT, LIMIT_MAX)?;
     let from = query.after.unwrap_or(0).saturating_add(1);
     let (letters, has_more) = match &api.dead_letters {
-        Some(kept) => kept.list(from, limit as usize, summary).await?,
+        Some(kept) => kept.list(from, limit, summary).await?,
         None => (Vec::new(), false),
     };
     let last = letters.last().map(|letter| letter.sequence);
@@ -92,7 +88,7 @@ pub async fn retry(
         sequence,
         accepted: "retry".to_owned(),
     });
-    let mut entry = entry("dead-letter-retry", &letter, &operator);
+    let mut entry = entry(&letter, &operator);
     if is_corrected {
         entry = entry.with("corrected", "yes");
     }
@@ -122,13 +118,13 @@ pub async fn remove(
     let operator = asked.operator()?;
     let (kept, letter) = find(&api, &asked.path).await?;
     kept.remove(letter.sequence).await?;
-    let entry = entry("dead-letter-drop", &letter, &operator);
+    let entry = entry(&letter, &operator);
     Ok(Done::from(summary(&letter)).audited(entry))
 }
 
 /// The entry in the audit log.
-fn entry(action: &'static str, letter: &DeadLetter, operator: &Operator) -> Audited {
-    let entry = Audited::new(action, "dead-letter", letter.sequence.to_string())
+fn entry(letter: &DeadLetter, operator: &Operator) -> Audited {
+    let entry = Audited::of(letter.sequence)
         .because(operator.reason.as_deref())
         .with("letter", &letter.reason);
     match task(letter) {

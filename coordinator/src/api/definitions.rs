@@ -98,7 +98,7 @@ pub async fn deploy(
     let done = done.located(located(&["definitions", &id.workflow, &id.version]));
     Ok(match is_new {
         true => {
-            let entry = Audited::definition("deploy", &id).because(reason.as_deref());
+            let entry = Audited::definition(&id).because(reason.as_deref());
             done.with_status(StatusCode::CREATED).audited(entry)
         }
         false => done,
@@ -205,7 +205,7 @@ pub async fn delete(
     let id = id_of(&path);
     match api.service.delete(&*api.queries, &id, query.force).await? {
         Deletion::Deleted(instances) => {
-            let entry = Audited::definition("delete", &id)
+            let entry = Audited::definition(&id)
                 .because(reason.as_deref())
                 .with("instances", instances);
             let done = Done::from(DeletedDefinition {
@@ -243,7 +243,7 @@ pub async fn activate(
         version,
         changed,
     });
-    let entry = Audited::definition("activate", &id).because(operator.reason.as_deref());
+    let entry = Audited::definition(&id).because(operator.reason.as_deref());
     Ok(match changed {
         true => done.audited(entry),
         false => done,

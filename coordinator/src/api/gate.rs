@@ -4,9 +4,10 @@ use std::panic::resume_unwind;
 
 use axum::extract::{Request, State};
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderValue, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use swirl_api::Route;
 use tracing::Instrument;
 
 use super::Api;
@@ -46,7 +47,7 @@ fn named(uri: &Uri) -> Option<(String, Uri)> {
 /// Lets the request pass if its sender has the permission. The name of the namespace is revealed only to authenticated
 /// senders.
 pub(super) async fn authorize(
-    State((api, need)): State<(Api, Need)>,
+    State((api, route)): State<(Api, &'static Route)>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -57,7 +58,8 @@ pub(super) async fn authorize(
         peer: extensions.get::<Peer>().map(|Peer(peer)| *peer),
         is_console: extensions.get::<FromConsole>().is_some(),
     };
-    let caller = match api.access.authorize(authorization, need, sender).await {
+    let caller = api.access.authorize(authorization, route.need, sender);
+    let caller = match caller.await {
         Ok(caller) => caller,
         Err(denied) => return refuse(&denied, &request),
     };
@@ -65,7 +67,7 @@ pub(super) async fn authorize(
     let asked = request.extensions().get::<RequestedNamespace>();
     if let Some(RequestedNamespace(asked)) =
         asked.filter(|RequestedNamespace(asked)| asked != served)
-        && need != Need::Nothing
+        && route.need != Need::Nothing
     {
         let detail = format!(
             "there is no namespace '{}' here: this server serves '{served}'",
@@ -79,46 +81,44 @@ pub(super) async fn authorize(
         request.extensions_mut().insert(caller.clone());
     }
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let is_action = matches!(need, Need::Deploy | Need::Operate) && !method.is_safe();
-    if is_action {
+    let by = caller.name.clone();
+    if route.audit.is_some() {
         // Before the action: if the process dies, its entry in the audit log may be missing.
-        let by = caller.name.as_str();
         tracing::info!(by, %method, path, "a change begins");
     }
-    let response = match need {
-        // If the client disconnects, its deployment is abandoned, because fetching its references may take long.
-        Need::Deploy if method != Method::DELETE => {
-            let named = (!api.access.is_open()).then_some(&*caller.name);
-            let mut response = next.run(request).await;
-            noted::write(&api, named, &mut response).await;
-            response
-        }
-        // Any other action that has begun leaves its entry even if the client doesn't wait for the answer.
-        Need::Deploy | Need::Operate => {
-            let named = (!api.access.is_open()).then(|| caller.name.clone());
+    let response = match &route.audit {
+        None => next.run(request).await,
+        Some(audit) => {
             let run = async move {
+                let named = (!api.access.is_open()).then_some(&*caller.name);
                 let mut response = next.run(request).await;
-                noted::write(&api, named.as_deref(), &mut response).await;
+                noted::write(&api, audit, named, &mut response).await;
                 response
             };
-            match tokio::spawn(run.in_current_span()).await {
-                Ok(response) => response,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => resume_unwind(panic),
-                    Err(_) => Problem::stopping().into_response(),
-                },
+            match route.given_up {
+                true => run.await,
+                false => whole(run).await,
             }
         }
-        Need::Nothing | Need::Read | Need::Start => next.run(request).await,
     };
     let status = response.status().as_u16();
-    let by = caller.name.as_str();
-    if is_action {
+    if route.audit.is_some() {
         tracing::info!(by, %method, path, status, "a change was requested");
-    } else if need == Need::Start && !method.is_safe() {
+    } else if route.need == Need::Start {
         tracing::debug!(by, %method, path, status, "a change was requested");
     }
     response
+}
+
+/// An action that has begun leaves its entry even if the client doesn't wait for the answer.
+async fn whole(run: impl Future<Output = Response> + Send + 'static) -> Response {
+    match tokio::spawn(run.in_current_span()).await {
+        Ok(response) => response,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Problem::stopping().into_response(),
+        },
+    }
 }
 
 fn refuse(denied: &Denied, request: &Request) -> Response {

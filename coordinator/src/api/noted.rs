@@ -2,6 +2,7 @@
 //! gate, which knows the caller, writes the entry before the response is sent.
 
 use axum::response::Response;
+use swirl_api::Audit;
 use swirl_service::Audited;
 
 use super::Api;
@@ -19,7 +20,7 @@ pub(super) fn audited(mut response: Response, action: Audited) -> Response {
 }
 
 /// Writes the actions of a response into the audit log.
-pub(super) async fn write(api: &Api, by: Option<&str>, response: &mut Response) {
+pub(super) async fn write(api: &Api, audit: &Audit, by: Option<&str>, response: &mut Response) {
     let Some(Actions(actions)) = response.extensions_mut().remove::<Actions>() else {
         return;
     };
@@ -28,6 +29,6 @@ pub(super) async fn write(api: &Api, by: Option<&str>, response: &mut Response) 
     };
     for action in actions {
         let now = api.service.clock.now();
-        auditing.note(now, by, action).await;
+        auditing.note(now, by, audit, action).await;
     }
 }

@@ -1,7 +1,8 @@
 //! `POST /instances/{id}/...` and `DELETE /instances/{id}`: an operator's actions on an instance.
 
 use axum::http::StatusCode;
-use swirl_api::actions::{Accepted, ActionPreview, Continued, Json, RemovedInstance, Rerun, Retry};
+use swirl_api::actions::{Accepted, ActionPreview, Continuation, Continued, Json, RemovedInstance};
+use swirl_api::audit;
 use swirl_api::instance::InstanceId as Named;
 use swirl_api::{Nothing, Reason};
 use swirl_engine::Patch;
@@ -37,20 +38,14 @@ pub async fn resume(
     operate(&api, &asked.path.id, Action::Resume, &asked.operator()?).await
 }
 
-/// The body may name another version or other data.
-pub async fn retry(
-    api: Api,
-    asked: Asked<Named, Reason, Option<Retry>>,
-) -> Result<Done<Continued>, Problem> {
-    let operator = asked.operator()?;
-    continued(
-        &api,
-        &asked.path.id,
-        None,
-        asked.body.unwrap_or_default(),
-        &operator,
-    )
-    .await
+type Continuing = Asked<Named, Reason, Option<Continuation>>;
+
+pub async fn retry(api: Api, asked: Continuing) -> Result<Done<Continued>, Problem> {
+    continued(&api, asked, false).await
+}
+
+pub async fn rerun(api: Api, asked: Continuing) -> Result<Done<Continued>, Problem> {
+    continued(&api, asked, true).await
 }
 
 /// The body replaces the result of the action that failed.
@@ -60,37 +55,19 @@ pub async fn skip(api: Api, asked: Asked<Named, Reason, Json>) -> Result<Done<Ac
     operate(&api, &asked.path.id, Action::Skip(result), &operator).await
 }
 
-pub async fn rerun(
-    api: Api,
-    asked: Asked<Named, Reason, Rerun>,
-) -> Result<Done<Continued>, Problem> {
-    let operator = asked.operator()?;
-    let Rerun {
-        state,
-        version,
-        data,
-        context,
-        patch,
-        dry_run,
-    } = asked.body;
-    let with = Retry {
-        version,
-        data,
-        context,
-        patch,
-        dry_run,
-    };
-    continued(&api, &asked.path.id, Some(state), with, &operator).await
-}
-
 /// Continues a faulted instance, at a state or at what failed.
 async fn continued(
     api: &Api,
-    id: &str,
-    state: Option<String>,
-    with: Retry,
-    operator: &Operator,
+    asked: Continuing,
+    at_state: bool,
 ) -> Result<Done<Continued>, Problem> {
+    let (id, operator) = (&*asked.path.id, &asked.operator()?);
+    let with = asked.body.unwrap_or_default();
+    if with.state.is_some() != at_state {
+        let detail = "'rerun' needs 'state', the name of a state, and 'retry' has none";
+        return Err(Problem::bad_request("invalid-json", detail));
+    }
+    let state = with.state;
     let action = continuing(state.clone(), with.data, with.context, with.patch)?;
     if with.dry_run {
         let preview = preview(api, id, action, with.version.as_deref()).await?;
@@ -256,7 +233,8 @@ async fn move_first(
 
 /// The entry in the audit log for an instance that was moved.
 pub(super) fn migrated(id: &InstanceId, moved: &Moved, operator: &Operator) -> Audited {
-    Audited::instance("migrate", id)
+    Audited::of(id)
+        .doing(audit::Action::Migrate)
         .because(operator.reason.as_deref())
         .with("from", &moved.from)
         .with("to", &moved.to)
@@ -274,7 +252,7 @@ pub async fn remove(
         return Err(not_removed(&asked.path.id, &header.id, &reason));
     }
     let status = instance.state.status;
-    let removed = Audited::instance("remove", &header.id)
+    let removed = Audited::of(&header.id)
         .because(operator.reason.as_deref())
         .with("workflow", &header.definition.workflow)
         .with("status", status.as_str());
@@ -336,11 +314,12 @@ async fn operate(
 
 /// The entry of an action in the audit log; the history has the data that an operator gave.
 fn entry(instance: &Instance, action: &Action, operator: &Operator) -> Audited {
-    let word = match action {
-        Action::Edit { .. } | Action::Patch { .. } => "edit",
-        action => action.as_str(),
+    let done = match action {
+        Action::Edit { .. } | Action::Patch { .. } => audit::Action::Edit,
+        action => action.as_str().into(),
     };
-    let entry = Audited::instance(word, &instance.header.id)
+    let entry = Audited::of(&instance.header.id)
+        .doing(done)
         .because(operator.reason.as_deref())
         .with("workflow", &instance.header.definition.workflow);
     match action {

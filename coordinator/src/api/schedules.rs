@@ -26,11 +26,7 @@ pub async fn list(
     api: Api,
     Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
 ) -> Result<Schedules, Problem> {
-    let count = query.next.unwrap_or(NEXT);
-    if !(1..=NEXT_MAX).contains(&count) {
-        let detail = format!("'next' is from 1 to {NEXT_MAX}");
-        return Err(Problem::bad_request("invalid-query", detail));
-    }
+    let count = paging::number("next", query.next, NEXT, NEXT_MAX)?;
     let limit = paging::limit(query.limit)?;
     let after: Option<String> = paging::place(query.after.as_deref())?;
     // One more than shown, to know whether there are more.
@@ -90,11 +86,7 @@ async fn set_paused(
         return Err(Problem::conflict("no-schedule", bounded(&detail)));
     }
     api.service.pause_schedule(&id, paused).await?;
-    let action = match paused {
-        true => "schedule-pause",
-        false => "schedule-resume",
-    };
-    let entry = entry(action, &id, &operator);
+    let entry = entry(&id, &operator);
     Ok(Done::from(PausedSchedule { id, paused }).audited(entry))
 }
 
@@ -114,7 +106,7 @@ pub async fn fire(
     let (id, new) = fired.map_err(|error| refused(&error.to_string()))?;
     let id = id.to_string();
     let location = located(&["instances", &id]);
-    let entry = entry("schedule-fire", &workflow, &operator).with("instance", &id);
+    let entry = entry(&workflow, &operator).with("instance", &id);
     let done = Done::from(Started { id, new }).located(location);
     Ok(match new {
         true => done.with_status(StatusCode::CREATED).audited(entry),
@@ -149,7 +141,7 @@ pub async fn backfill(
         error => Problem::bad_request("invalid-range", error.to_string()),
     })?;
     let started = filled.iter().filter(|one| one.new).count();
-    let entry = entry("schedule-backfill", &workflow, &operator)
+    let entry = entry(&workflow, &operator)
         .with("from", format!("{:.3}", time.0))
         .with("to", format!("{:.3}", time.1))
         .with("started", started);
@@ -170,8 +162,8 @@ pub async fn backfill(
 }
 
 /// The entry of an action on a schedule in the audit log.
-fn entry(action: &'static str, workflow: &str, operator: &Operator) -> Audited {
-    Audited::new(action, "schedule", workflow).because(operator.reason.as_deref())
+fn entry(workflow: &str, operator: &Operator) -> Audited {
+    Audited::of(workflow).because(operator.reason.as_deref())
 }
 
 fn refused(detail: &str) -> Problem {

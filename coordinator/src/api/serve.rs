@@ -15,10 +15,22 @@ use super::Api;
 use super::noted::audited;
 use super::problem::{Problem, bounded};
 use super::request::{self, Parameters, Unread};
-use crate::access::{Caller, Need};
+use crate::access::Caller;
 
-/// A route: the permission that it needs, its path and its handler.
-pub(super) type Route = (Need, &'static str, MethodRouter<Api>);
+/// A route with its handler.
+pub(super) struct Route {
+    pub rules: &'static swirl_api::Route,
+    pub handler: MethodRouter<Api>,
+    /// The pages of an instance share its responses.
+    pub shared: bool,
+}
+
+impl Route {
+    pub fn shared(mut self) -> Route {
+        self.shared = true;
+        self
+    }
+}
 
 /// A request that was read.
 pub(super) struct Asked<P, Q, B> {
@@ -161,7 +173,11 @@ pub(super) fn by_itself<P, Q, B, A, T: 'static>(
         Method::Get => MethodFilter::GET,
         Method::Post => MethodFilter::POST,
     };
-    (endpoint.need, endpoint.path, on(filter, handler))
+    Route {
+        rules: &endpoint.route,
+        handler: on(filter, handler),
+        shared: false,
+    }
 }
 
 async fn read<P, Q, B, A>(

@@ -60,7 +60,7 @@ pub async fn save(
         let detail = format!("there are {VIEWS_MAX} saved views: remove one first");
         return Err(Problem::conflict("too-many-views", detail));
     }
-    let mut entry = entry("view-save", &view, &operator);
+    let mut entry = entry(&view, &operator);
     if let Some(before) = before {
         entry = entry.with("replaced", search_of(&before));
     }
@@ -82,7 +82,7 @@ pub async fn remove(
     if !store.remove_view(&name).await? {
         return Err(unknown());
     }
-    let entry = entry("view-remove", &view, &operator);
+    let entry = entry(&view, &operator);
     Ok(Done::from(ViewName { name }).audited(entry))
 }
 
@@ -92,8 +92,8 @@ async fn find(store: &dyn SavedViews, name: &str) -> Result<Option<SavedView>, P
 }
 
 /// The entry in the audit log. With the search in it, a view that was replaced or removed can be restored.
-fn entry(action: &'static str, view: &SavedView, operator: &Operator) -> Audited {
-    Audited::new(action, "view", &*view.name)
+fn entry(view: &SavedView, operator: &Operator) -> Audited {
+    Audited::of(&view.name)
         .because(operator.reason.as_deref())
         .with("search", search_of(view))
 }

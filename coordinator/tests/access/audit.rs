@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::Method;
+use reqwest::{Method, Response};
 use serde_json::{Value, json};
 use swirl_embedded::Embedded;
 use swirl_ports::{AuditEntry, AuditLog, Error, ExecutionStore, InstanceRecords, Result};
 use swirl_servers::{PATIENCE, eventually};
 use tokio::sync::Semaphore;
+use tokio::task::JoinHandle;
 
 use crate::batches::instance;
 use crate::running::{Reads, Running, Setup, client, guarded};
@@ -77,6 +78,7 @@ async fn an_entry_names_the_operator() {
     );
     let of = entries(&running, "by=deployer&kind=definition").await;
     assert_eq!(of, found[1..2]);
+    assert_eq!(entries(&running, "action=suspend").await, found[2..]);
 
     // Refused, unchanged, or only checked: nothing was done.
     let again = [
@@ -173,6 +175,21 @@ async fn slow() -> (Arc<Slow>, Running) {
     (slow, setup.start().await)
 }
 
+/// The client goes away while its action waits for the entry, which is written nevertheless.
+async fn left(log: &Slow, asked: JoinHandle<reqwest::Result<Response>>, action: &str) {
+    assert!(!asked.is_finished(), "the answer waits for the entry");
+    asked.abort();
+    assert!(asked.await.unwrap_err().is_cancelled());
+    // Time has to pass: the server notices that the connection is closed.
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    log.permits.add_permits(1);
+    eventually("the entry", async || {
+        let found = log.store.audit(None, 10).await.unwrap();
+        (found.first()?.action == action).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_leaves_an_entry() {
     let (log, running) = slow().await;
@@ -185,17 +202,7 @@ async fn a_client_that_goes_away_leaves_an_entry() {
         instance.state.suspended.then_some(())
     })
     .await;
-    assert!(!asked.is_finished(), "the answer waits for the entry");
-    asked.abort();
-    assert!(asked.await.unwrap_err().is_cancelled());
-    // Time has to pass: the server notices that the connection is closed.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    log.permits.add_permits(1);
-    let entry = eventually("the entry", async || {
-        let found = log.store.audit(None, 10).await.unwrap();
-        found.first().cloned()
-    });
-    assert_eq!(entry.await.action, "suspend");
+    left(&log, asked, "suspend").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -212,17 +219,34 @@ async fn a_deletion_leaves_an_entry_as_well() {
         (found.0 == 404).then_some(())
     })
     .await;
-    assert!(!asked.is_finished(), "the answer waits for the entry");
-    asked.abort();
-    assert!(asked.await.unwrap_err().is_cancelled());
-    // Time has to pass: the server notices that the connection is closed.
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    log.permits.add_permits(1);
-    eventually("the entry", async || {
-        let found = log.store.audit(None, 10).await.unwrap();
-        (found[0].action == "delete").then_some(())
+    left(&log, asked, "delete").await;
+}
+
+/// Only a deployment is given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_activation_leaves_an_entry_as_well() {
+    let (log, running) = slow().await;
+    log.permits.add_permits(2);
+    for version in ["1", "2"] {
+        let document = DOCUMENT.replace("\"1\"", &format!("\"{version}\""));
+        let (status, body) = send(
+            &running,
+            Method::POST,
+            "/definitions",
+            "deployer",
+            &document,
+        )
+        .await;
+        assert_eq!(status, 201, "{body}");
+    }
+    let request = client().post(running.url("/api/v1/definitions/w/1/activate"));
+    let asked = tokio::spawn(request.bearer_auth("deployer-token").send());
+    eventually("that it is current", async || {
+        let found = send(&running, Method::GET, "/definitions/w", "viewer", "").await;
+        (found.1["version"] == "1").then_some(())
     })
     .await;
+    left(&log, asked, "activate").await;
 }
 
 /// An operator has to be able to cancel instances while the log cannot be written.

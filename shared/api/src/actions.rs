@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use swirl_access::Need;
 use swirl_model::Data;
 
+use crate::audited::{Action, Kind};
 use crate::changes::Change;
 use crate::endpoint::{Endpoint, Method, Nothing, Reason};
 use crate::instance::{InstanceId, Status};
@@ -17,26 +19,29 @@ const ACCEPTED: &str = "Accepted; it is committed, and carried out soon.";
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// An action without parameters.
-pub type Action = Endpoint<InstanceId, Reason, Nothing, Accepted>;
+pub type Plain = Endpoint<InstanceId, Reason, Nothing, Accepted>;
 
-pub static CANCEL: Action =
+pub static CANCEL: Plain =
     Endpoint::new(Method::Post, "/api/v1/instances/{id}/cancel", Need::Operate)
         .named("cancelInstance", TAG, "Cancels an instance.")
+        .audited(&Kind::Instance, &[Action::Cancel])
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);
 
-pub static SUSPEND: Action = Endpoint::new(
+pub static SUSPEND: Plain = Endpoint::new(
     Method::Post,
     "/api/v1/instances/{id}/suspend",
     Need::Operate,
 )
 .named("suspendInstance", TAG, "Suspends an instance.")
+.audited(&Kind::Instance, &[Action::Suspend])
 .answers(202, ACCEPTED)
 .refuses(&[404, 409]);
 
-pub static RESUME: Action =
+pub static RESUME: Plain =
     Endpoint::new(Method::Post, "/api/v1/instances/{id}/resume", Need::Operate)
         .named("resumeInstance", TAG, "Resumes a suspended instance.")
+        .audited(&Kind::Instance, &[Action::Resume])
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);
 
@@ -47,6 +52,7 @@ pub static SKIP: Endpoint<InstanceId, Reason, Json, Accepted> =
             TAG,
             "Continues a faulted instance with the body as the result of the action that failed.",
         )
+        .audited(&Kind::Instance, &[Action::Skip])
         .takes(
             BODY_BYTES_MAX,
             true,
@@ -55,23 +61,31 @@ pub static SKIP: Endpoint<InstanceId, Reason, Json, Accepted> =
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);
 
-pub static RETRY: Endpoint<InstanceId, Reason, Option<Retry>, Continued> =
+/// An action that continues a faulted instance.
+pub type Continue = Endpoint<InstanceId, Reason, Option<Continuation>, Continued>;
+
+pub static RETRY: Continue =
     Endpoint::new(Method::Post, "/api/v1/instances/{id}/retry", Need::Operate)
         .named(
             "retryInstance",
             TAG,
             "Retries what failed in a faulted instance.",
         )
+        .audited(
+            &Kind::Instance,
+            &[Action::Retry, Action::Edit, Action::Migrate],
+        )
         .takes(
             BODY_BYTES_MAX,
             false,
             r#"empty or {"version": "2.0", "data": {...}, "dryRun": true}"#,
         )
+        .shaped(&[("application/json", at_failure)])
         .answers_with::<Accepted>(202, ACCEPTED)
         .answers_with::<ActionPreview>(200, "The dry run.")
         .refuses(&[400, 404, 409, 422]);
 
-pub static RERUN: Endpoint<InstanceId, Reason, Rerun, Continued> = Endpoint::new(
+pub static RERUN: Continue = Endpoint::new(
     Method::Post,
     "/api/v1/instances/{id}/rerun",
     Need::Operate,
@@ -81,7 +95,12 @@ pub static RERUN: Endpoint<InstanceId, Reason, Rerun, Continued> = Endpoint::new
     TAG,
     "Continues a faulted instance at a state, with the data as it is or as the request says.",
 )
+.audited(
+    &Kind::Instance,
+    &[Action::Rerun, Action::Edit, Action::Migrate],
+)
 .takes(BODY_BYTES_MAX, true, r#"{"state": "NAME"}"#)
+.shaped(&[("application/json", at_state)])
 .answers_with::<Accepted>(202, ACCEPTED)
 .answers_with::<ActionPreview>(200, "The dry run.")
 .refuses(&[400, 404, 409, 422]);
@@ -96,6 +115,7 @@ pub static MIGRATE: Endpoint<InstanceId, Reason, Move, Migrated> = Endpoint::new
     TAG,
     "Moves an instance to another version of its definition, or with 'dryRun' says whether it fits.",
 )
+.audited(&Kind::Instance, &[Action::Migrate])
 .explained(
     "The instance stays where it is: what is done isn't done again, and what follows is done as the other version says. \
      If that version lacks something that the instance is in the middle of, nothing changes.",
@@ -112,6 +132,7 @@ pub static REMOVE: Endpoint<InstanceId, Reason, Nothing, RemovedInstance> =
             "Removes an instance that has ended or failed, with its history. What it was started with may start another \
              one.",
         )
+.audited(&Kind::Instance, &[Action::Remove])
         .answers(200, "It is removed.")
         .refuses(&[404, 409]);
 
@@ -139,11 +160,14 @@ pub(crate) fn present<'d, D: Deserializer<'d>>(from: D) -> Result<Option<Json>, 
     Json::deserialize(from).map(Some)
 }
 
-/// The data and version with which a faulted instance continues.
+/// The way in which a faulted instance continues. A rerun needs a state, and a retry has none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(inline)]
-pub struct Retry {
+pub struct Continuation {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub state: Option<String>,
     /// The instance is moved to this version of its definition first: see migrate.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 255))]
@@ -161,56 +185,19 @@ pub struct Retry {
     pub dry_run: bool,
 }
 
-/// As [`Retry`], at a state.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
-#[schemars(inline)]
-pub struct Rerun {
-    pub state: String,
-    /// The instance is moved to this version of its definition first: see migrate.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 255))]
-    pub version: Option<String>,
-    /// The state data to continue with, in place of what it is.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub data: Option<Json>,
-    /// With `data`, of an instance of DSL 1.0: the `$context` to continue with.
-    #[serde(
-        default,
-        deserialize_with = "present",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub context: Option<Json>,
-    /// A jq expression that changes the state data that the instance has, such as `.amount = 7`; instead of `data`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub patch: Option<String>,
-    /// Change nothing, and say whether this is possible and what would change.
-    #[serde(default)]
-    pub dry_run: bool,
-}
-
-impl Rerun {
-    pub fn new(state: String, with: Retry) -> Rerun {
-        let Retry {
-            version,
-            data,
-            context,
-            patch,
-            dry_run,
-        } = with;
-        Rerun {
-            state,
-            version,
-            data,
-            context,
-            patch,
-            dry_run,
-        }
+/// At what failed.
+fn at_failure(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = generator.subschema_for::<Continuation>();
+    if let Some(Value::Object(members)) = schema.get_mut("properties") {
+        members.shift_remove("state");
     }
+    schema
+}
+
+fn at_state(generator: &mut SchemaGenerator) -> Schema {
+    let mut schema = generator.subschema_for::<Continuation>();
+    schema.insert("required".to_owned(), vec!["state"].into());
+    schema
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

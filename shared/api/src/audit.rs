@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swirl_access::Need;
 
+pub use crate::audited::{Action, Kind};
 use crate::client::pages;
 use crate::endpoint::{Endpoint, Method, Nothing};
 use crate::instant::Instant;
-use crate::words::words;
 
 pub static LIST: Endpoint<Nothing, ListQuery, Nothing, AuditLog> =
     Endpoint::new(Method::Get, "/api/v1/audit", Need::Operate)
@@ -20,47 +20,6 @@ pub static LIST: Endpoint<Nothing, ListQuery, Nothing, AuditLog> =
         )
         .answers(200, "A page of them.")
         .refuses(&[400]);
-
-words! {
-    /// An action that leaves an entry.
-    Action {
-        Activate = "activate",
-        Batch = "batch",
-        BatchPause = "batch-pause",
-        BatchResume = "batch-resume",
-        BatchStop = "batch-stop",
-        Cancel = "cancel",
-        DeadLetterDrop = "dead-letter-drop",
-        DeadLetterRetry = "dead-letter-retry",
-        Delete = "delete",
-        Deploy = "deploy",
-        Edit = "edit",
-        Migrate = "migrate",
-        Remove = "remove",
-        Rerun = "rerun",
-        Resume = "resume",
-        Retry = "retry",
-        ScheduleBackfill = "schedule-backfill",
-        ScheduleFire = "schedule-fire",
-        SchedulePause = "schedule-pause",
-        ScheduleResume = "schedule-resume",
-        Skip = "skip",
-        ViewRemove = "view-remove",
-        ViewSave = "view-save",
-    }
-}
-
-words! {
-    /// The kind of object of an action.
-    Kind {
-        Batch = "batch",
-        DeadLetter = "dead-letter",
-        Definition = "definition",
-        Instance = "instance",
-        Schedule = "schedule",
-        View = "view",
-    }
-}
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

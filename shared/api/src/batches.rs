@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use swirl_access::Need;
 
 use crate::actions::{DataPreview, Json, present};
+use crate::audited::{Action, Kind};
 use crate::client::pages;
 use crate::counts::Counts;
 use crate::endpoint::{Endpoint, Method, Nothing, PageQuery, Reason};
@@ -33,6 +34,7 @@ pub static CREATE: Endpoint<Nothing, Nothing, BatchOrder, Created> = Endpoint::n
     TAG,
     "Carries out one operation on all instances that match a query now, or with 'dryRun' says which these are.",
 )
+.audited(&Kind::Batch, &[Action::Batch])
 .keyed("Of two requests with the same key, one creates a batch; the other gets that one.")
 .takes(
     64 << 10,
@@ -72,12 +74,14 @@ pub static PAUSE: Change = Endpoint::new(Method::Post, "/api/v1/batches/{id}/pau
         TAG,
         "Pauses a batch; the instances in progress are finished.",
     )
+    .audited(&Kind::Batch, &[Action::BatchPause])
     .answers(200, AS_IT_IS)
     .refuses(&[404, 409]);
 
 pub static RESUME: Change =
     Endpoint::new(Method::Post, "/api/v1/batches/{id}/resume", Need::Operate)
         .named("resumeBatch", TAG, "Continues a paused batch.")
+        .audited(&Kind::Batch, &[Action::BatchResume])
         .answers(200, AS_IT_IS)
         .refuses(&[404, 409]);
 
@@ -87,6 +91,7 @@ pub static STOP: Change = Endpoint::new(Method::Post, "/api/v1/batches/{id}/stop
         TAG,
         "Ends a batch before all its instances had their turn.",
     )
+    .audited(&Kind::Batch, &[Action::BatchStop])
     .answers(200, AS_IT_IS)
     .refuses(&[404, 409]);
 

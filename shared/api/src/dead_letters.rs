@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swirl_access::Need;
 
+use crate::audited::{self, Action};
 use crate::endpoint::{Endpoint, Method, Nothing, Reason};
 use crate::instant::Instant;
 use crate::words::words;
@@ -38,6 +39,7 @@ pub static DROP: Endpoint<Letter, Reason, Nothing, DeadLetter> = Endpoint::new(
     Need::Operate,
 )
 .named("dropDeadLetter", TAG, "Drops a dead letter.")
+.audited(&audited::Kind::DeadLetter, &[Action::DeadLetterDrop])
 .answers(200, "The letter that was dropped.")
 .refuses(&[404]);
 
@@ -52,6 +54,7 @@ pub static RETRY: Endpoint<Letter, Reason, Option<Correction>, Retried> = Endpoi
     "Sends the message again, as it was or corrected, and drops the letter. An instance that was suspended for a task \
      continues.",
 )
+.audited(&audited::Kind::DeadLetter, &[Action::DeadLetterRetry])
 .takes(
     CORRECTION_BYTES_MAX,
     false,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use swirl_access::Need;
 
+use crate::audited::{Action, Kind};
 use crate::client::pages;
 use crate::endpoint::{Endpoint, Method, Nothing, PageQuery, Reason};
 use crate::instant::Instant;
@@ -35,6 +36,7 @@ pub static DEPLOY: Endpoint<Nothing, DeployQuery, Deployment, Deployed> = Endpoi
     Need::Deploy,
 )
 .named("deployDefinition", TAG, "Deploys a definition.")
+.audited(&Kind::Definition, &[Action::Deploy]).given_up()
 .explained(
     "Definitions are immutable under id and version. Findings are in the member 'diagnostics' of the answer with status \
      422.",
@@ -86,6 +88,7 @@ pub static DELETE: Endpoint<Version, DeleteQuery, Nothing, DeletedDefinition> = 
     TAG,
     "Deletes a definition: no new instances of it start. Its id and version never stand for other content.",
 )
+.audited(&Kind::Definition, &[Action::Delete])
 .answers(200, "It is deleted.")
 .refuses(&[404, 409]);
 
@@ -99,6 +102,7 @@ pub static ACTIVATE: Endpoint<Version, Reason, Nothing, Activated> = Endpoint::n
     TAG,
     "Makes an older version of a workflow current: new instances start with it. Running instances keep theirs.",
 )
+.audited(&Kind::Definition, &[Action::Activate])
 .repeatable()
 .answers(200, "It is current.")
 .refuses(&[404]);

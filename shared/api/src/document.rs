@@ -5,7 +5,7 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use crate::endpoint::{Bodies, Endpoint, KEY_BYTES_MAX, Method};
+use crate::endpoint::{Bodies, Endpoint, KEY_BYTES_MAX, Route};
 use crate::problem::Problem;
 use crate::{
     actions, audit, batches, changes, counts, dead_letters, definitions, diagrams, events,
@@ -70,9 +70,14 @@ static ROUTES: &[&dyn Described] = &[
     &views::SAVE,
 ];
 
-/// A route without its types.
+/// All routes, without their types.
+pub fn routes() -> impl Iterator<Item = &'static Route> {
+    ROUTES.iter().map(|endpoint| endpoint.route())
+}
+
+/// An endpoint without its types.
 trait Described: Sync {
-    fn place(&self) -> (&'static str, Method);
+    fn route(&self) -> &Route;
 
     /// Its operation, whose schemas may refer to others.
     fn operation(&self, schemas: &mut Schemas) -> Value;
@@ -128,8 +133,8 @@ where
     P: JsonSchema,
     Q: JsonSchema,
 {
-    fn place(&self) -> (&'static str, Method) {
-        (self.path, self.method)
+    fn route(&self) -> &Route {
+        self
     }
 
     fn operation(&self, schemas: &mut Schemas) -> Value {
@@ -299,10 +304,10 @@ pub fn derived(before: &str) -> serde_json::Result<String> {
     let mut document: Value = serde_json::from_str(before)?;
     let mut schemas = Schemas::new();
     schemas.sent.subschema_for::<Problem>();
-    for route in ROUTES {
-        let (path, method) = route.place();
-        let method = method.as_str().to_ascii_lowercase();
-        document["paths"][path][method] = route.operation(&mut schemas);
+    for endpoint in ROUTES {
+        let route = endpoint.route();
+        let method = route.method.as_str().to_ascii_lowercase();
+        document["paths"][route.path][method] = endpoint.operation(&mut schemas);
     }
     for (generator, is_sent) in [(&mut schemas.sent, true), (&mut schemas.taken, false)] {
         for (name, mut schema) in generator.take_definitions(true) {
@@ -365,7 +370,11 @@ fn one_line(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    use swirl_access::Need;
+
     use super::*;
+    use crate::audited::Action;
+    use crate::endpoint::Method;
 
     #[test]
     fn the_document_says_what_the_types_say() {
@@ -380,6 +389,54 @@ mod tests {
             crate::OPENAPI == document,
             "openapi.json is not what the types say: write it with SWIRL_WRITE=1, and look at what changed; {differing:?}"
         );
+    }
+
+    #[test]
+    fn each_action_is_of_a_route_that_only_some_may_use() {
+        let audits = || routes().filter_map(|route| Some((route, route.audit?)));
+        for word in Action::WORDS {
+            let mut all = audits().flat_map(|(_, audit)| audit.actions);
+            assert!(all.any(|action| action.as_str() == *word), "{word}");
+        }
+        for (route, _) in audits() {
+            let needs = [Need::Operate, Need::Deploy];
+            assert!(needs.contains(&route.need), "{}", route.path);
+            assert_ne!(route.method, Method::Get, "{}", route.path);
+        }
+    }
+
+    /// The rows of the table of roles.
+    fn roles() -> String {
+        use Need::{Deploy, Nothing, Operate, Read};
+        let mut rows = String::new();
+        for role in [Read, Operate, Deploy, Nothing].map(Need::role) {
+            let mut all: Vec<&Route> = routes().filter(|one| one.need.role() == role).collect();
+            all.sort_by_key(|route| (route.path, route.method.as_str()));
+            let all = all.iter().map(|Route { method, path, .. }| {
+                let path = path.trim_start_matches("/api/v1");
+                format!("`{} {path}`", method.as_str())
+            });
+            let all: Vec<String> = all.collect();
+            let role = role.map_or("nothing".to_owned(), |role| format!("`{}`", role.as_str()));
+            rows.push_str(&format!("| {role} | {} |\n", all.join(", ")));
+        }
+        rows
+    }
+
+    #[test]
+    fn the_page_about_security_has_the_roles_that_routes_need() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/security.md");
+        let page = std::fs::read_to_string(path).unwrap();
+        let (before, rest) = page
+            .split_once("| need | requests |\n| --- | --- |\n")
+            .unwrap();
+        let (table, after) = rest.split_once("\n\n").unwrap();
+        let rows = roles();
+        if std::env::var_os("SWIRL_WRITE").is_some() {
+            let page = format!("{before}| need | requests |\n| --- | --- |\n{rows}\n{after}");
+            return std::fs::write(path, page).unwrap();
+        }
+        assert_eq!(format!("{table}\n"), rows, "write it with SWIRL_WRITE=1");
     }
 
     #[test]

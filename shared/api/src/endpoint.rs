@@ -2,10 +2,13 @@
 //! and the document describes it.
 
 use std::marker::PhantomData;
+use std::ops::Deref;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 use swirl_access::Need;
+
+use crate::audited::{Action, Audit, Kind};
 
 /// The longest `Idempotency-Key`, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -83,11 +86,21 @@ pub struct Takes {
     pub(crate) bodies: Bodies,
 }
 
-/// A route with its path's parameters, its query, its body and its answer.
-pub struct Endpoint<P, Q, B, A> {
+/// The place of a route, and the rules for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Route {
     pub method: Method,
     pub path: &'static str,
     pub need: Need,
+    /// The entries in the audit log; a route without any changes nothing by hand.
+    pub audit: Option<Audit>,
+    /// It is given up when the client disconnects. Others that leave an entry are carried out nevertheless.
+    pub given_up: bool,
+}
+
+/// A route with its path's parameters, its query, its body and its answer.
+pub struct Endpoint<P, Q, B, A> {
+    pub route: Route,
     /// Asking again changes nothing.
     pub repeatable: bool,
     pub takes: Option<Takes>,
@@ -105,12 +118,24 @@ pub struct Endpoint<P, Q, B, A> {
     types: PhantomData<fn(&P, &Q, &B) -> A>,
 }
 
+impl<P, Q, B, A> Deref for Endpoint<P, Q, B, A> {
+    type Target = Route;
+
+    fn deref(&self) -> &Route {
+        &self.route
+    }
+}
+
 impl<P, Q, B, A> Endpoint<P, Q, B, A> {
     pub(crate) const fn new(method: Method, path: &'static str, need: Need) -> Self {
         Endpoint {
-            method,
-            path,
-            need,
+            route: Route {
+                method,
+                path,
+                need,
+                audit: None,
+                given_up: false,
+            },
             repeatable: matches!(method, Method::Get),
             takes: None,
             id: "",
@@ -142,6 +167,17 @@ impl<P, Q, B, A> Endpoint<P, Q, B, A> {
 
     pub(crate) const fn repeatable(mut self) -> Self {
         self.repeatable = true;
+        self
+    }
+
+    /// It leaves one of these entries in the audit log.
+    pub(crate) const fn audited(mut self, kind: &'static Kind, actions: &'static [Action]) -> Self {
+        self.route.audit = Some(Audit { kind, actions });
+        self
+    }
+
+    pub(crate) const fn given_up(mut self) -> Self {
+        self.route.given_up = true;
         self
     }
 
@@ -252,6 +288,14 @@ impl<P, Q, B: JsonSchema, A> Endpoint<P, Q, B, A> {
             about: "",
             bodies: json::<B>(),
         });
+        self
+    }
+
+    /// The forms of the body, where the schema isn't that of its type.
+    pub(crate) const fn shaped(mut self, bodies: Bodies) -> Self {
+        if let Some(takes) = &mut self.takes {
+            takes.bodies = bodies;
+        }
         self
     }
 

@@ -4,6 +4,7 @@
 //!
 //! An answer may have more members than this version knows, and words that it doesn't; a request may not.
 
+mod audited;
 mod client;
 mod endpoint;
 mod instant;
@@ -29,8 +30,10 @@ pub mod start;
 pub mod system;
 pub mod views;
 
+pub use audited::Audit;
 pub use client::{Answer, Call, Client, Page, Reply, Request, Text};
-pub use endpoint::{Endpoint, KEY_BYTES_MAX, Method, Nothing, PageQuery, Reason, Takes};
+pub use document::routes;
+pub use endpoint::{Endpoint, KEY_BYTES_MAX, Method, Nothing, PageQuery, Reason, Route, Takes};
 pub use instance::{Condition, Instance, Status};
 pub use instant::Instant;
 pub use problem::{Finding, Members, Problem, Related};

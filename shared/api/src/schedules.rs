@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swirl_access::Need;
 
+use crate::audited::{self, Action};
 use crate::client::pages;
 use crate::endpoint::{Endpoint, Method, Nothing, Reason};
 use crate::instant::Instant;
@@ -29,6 +30,7 @@ pub static PAUSE: Endpoint<Workflow, Reason, Nothing, PausedSchedule> = Endpoint
     "Definitions",
     "Pauses the schedule of a workflow, in all versions, until it is resumed.",
 )
+.audited(&audited::Kind::Schedule, &[Action::SchedulePause])
 .repeatable()
 .answers(200, "The schedule's new status.")
 .refuses(&[404, 409]);
@@ -43,6 +45,7 @@ pub static RESUME: Endpoint<Workflow, Reason, Nothing, PausedSchedule> = Endpoin
     "Definitions",
     "Resumes the schedule of a workflow; starts that it missed meanwhile are not made up for.",
 )
+.audited(&audited::Kind::Schedule, &[Action::ScheduleResume])
 .repeatable()
 .answers(200, "The schedule's new status.")
 .refuses(&[404, 409]);
@@ -57,6 +60,7 @@ pub static FIRE: Endpoint<Workflow, Reason, Nothing, Started> = Endpoint::new(
     "Definitions",
     "Starts an instance now, in addition to those of the schedule, even while it is paused.",
 )
+.audited(&audited::Kind::Schedule, &[Action::ScheduleFire])
 .keyed("The same key gives the same instance.")
 .answers(200, "It was started before with the same key.")
 .located()
@@ -75,6 +79,7 @@ pub static BACKFILL: Endpoint<Workflow, Reason, Backfill, Backfilled> = Endpoint
     "Starts the instances that the schedule had at or after 'from' and before 'to'. An instance that was started for an \
      instant isn't started again.",
 )
+.audited(&audited::Kind::Schedule, &[Action::ScheduleBackfill])
 .repeatable()
 .takes(
     4 << 10,
@@ -97,7 +102,7 @@ pub struct Workflow {
 pub struct ListQuery {
     /// How many of the next starts.
     #[schemars(range(min = 1, max = 100), extend("default" = 3))]
-    pub next: Option<usize>,
+    pub next: Option<u32>,
     /// Where to go on: 'next' of another page.
     pub after: Option<String>,
     /// How many at most.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use swirl_access::Need;
 
+use crate::audited::{Action, Kind};
 use crate::endpoint::{Endpoint, Method, Nothing, Reason};
 use crate::instance::Condition;
 use crate::instant::Instant;
@@ -27,6 +28,7 @@ pub static SAVE: Endpoint<Nothing, Reason, View, SavedView> = Endpoint::new(
     "Instances",
     "Saves a search for instances under a name, for all users, in place of the one with this name.",
 )
+.audited(&Kind::View, &[Action::ViewSave])
 .takes(
     16 << 10,
     true,
@@ -38,6 +40,7 @@ pub static SAVE: Endpoint<Nothing, Reason, View, SavedView> = Endpoint::new(
 pub static REMOVE: Endpoint<ViewName, Reason, Nothing, ViewName> =
     Endpoint::new(Method::Delete, "/api/v1/views/{name}", Need::Operate)
         .named("removeView", "Instances", "Removes a saved search.")
+        .audited(&Kind::View, &[Action::ViewRemove])
         .answers(200, "It is removed.")
         .refuses(&[404]);
 

@@ -34,7 +34,7 @@ mod timers;
 mod unfit;
 mod windows;
 
-pub use audit::{AUDIT_KEPT, AUDITED, Audited, Auditing};
+pub use audit::{AUDIT_KEPT, Audited, Auditing};
 pub use batches::{BadOperation, BatchLimits, Batching, Operation, RATE, RATE_MAX};
 pub use calendar::{BACKFILL_MAX, Filled, NotFilled, Planned};
 pub use deploy::{Deletion, Deployed, Deployment, instances_of};

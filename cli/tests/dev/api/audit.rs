@@ -1,7 +1,7 @@
 //! `GET /audit`: at the end, it has each kind of action that the other parts have carried out.
 
 use serde_json::{Value, json};
-use swirl_service::AUDITED;
+use swirl_api::audit::Action;
 
 use super::{started, waiting};
 use crate::http::JSON;
@@ -28,7 +28,7 @@ pub async fn check(dev: &Dev) {
 }
 
 async fn each_action(dev: &Dev) {
-    for action in AUDITED {
+    for action in Action::WORDS {
         let found = entries(dev, &format!("action={action}&limit=1")).await;
         // There are none in one process: cli/tests/dead_letters.rs has some.
         if action.starts_with("dead-letter") {
@@ -36,13 +36,13 @@ async fn each_action(dev: &Dev) {
             continue;
         }
         let entry = found.first().unwrap_or_else(|| panic!("no {action}"));
-        assert_eq!(entry["action"], action);
+        assert_eq!(entry["action"], *action);
         assert_eq!(entry["by"], Value::Null, "no token is asked for");
         let subject = &entry["subject"];
         let kind = match action.split_once('-') {
             Some((kind, _)) => kind,
-            None if action == "batch" => "batch",
-            None if ["activate", "deploy", "delete"].contains(&action) => "definition",
+            None if *action == "batch" => "batch",
+            None if ["activate", "deploy", "delete"].contains(action) => "definition",
             None => "instance",
         };
         assert_eq!(subject["kind"], kind, "{entry:#}");

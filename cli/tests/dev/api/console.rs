@@ -84,7 +84,7 @@ pub async fn check(dev: &Dev) {
         &browser.page("/system").await,
         &[
             "This server is ready",
-            "Memory of this process",
+            "everything (swirl dev)",
             "All 2 checks passed.",
             "None is overdue.",
         ],
@@ -520,7 +520,7 @@ async fn audit(dev: &Dev, browser: &Browser<'_>) {
         &page,
         &["written 1", "deleted a version", "written by mistake"],
     );
-    for action in swirl_service::AUDITED {
+    for action in swirl_api::audit::Action::WORDS {
         has(&page, &[&format!("<option value=\"{action}\"")]);
     }
     let page = browser.page("/audit?by=nobody").await;

@@ -4,7 +4,7 @@
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
 use swirl_api::actions::{
-    ActionPreview, CANCEL, Continued, Json, MIGRATE, Move, RERUN, RESUME, RETRY, Rerun, Retry,
+    ActionPreview, CANCEL, Continuation, Continued, Json, MIGRATE, Move, RERUN, RESUME, RETRY,
     SKIP, SUSPEND,
 };
 use swirl_api::definitions::LIST;
@@ -157,14 +157,17 @@ async fn act(
             asking.ask(call.query(reason)).await?;
             return Ok(Done::Accepted("skip"));
         }
-        "retry" => return go_on(visitor, instance, form, None, Retry::default()).await,
+        "retry" => return go_on(visitor, instance, form, Continuation::default()).await,
         "rerun" => {
-            let state = Some(form.get("state"));
-            return go_on(visitor, instance, form, state, Retry::default()).await;
+            let with = Continuation {
+                state: Some(form.get("state").to_owned()),
+                ..Continuation::default()
+            };
+            return go_on(visitor, instance, form, with).await;
         }
         "edit" => {
             let with = edited(visitor, instance, form).await?;
-            return go_on(visitor, instance, form, form.given("state"), with).await;
+            return go_on(visitor, instance, form, with).await;
         }
         _ => return Err(Failure::not_found("unknown action")),
     };
@@ -177,21 +180,14 @@ async fn go_on(
     visitor: &Visitor,
     instance: &InstanceId,
     form: &Form,
-    state: Option<&str>,
-    with: Retry,
+    with: Continuation,
 ) -> Result<Done, Failure> {
-    let (asking, reason) = (&visitor.asking, form.reason_query());
-    let (continued, word) = match state {
-        None => {
-            let call = RETRY.at(instance).body(&Some(with));
-            (asking.ask(call.query(reason)).await?, "retry")
-        }
-        Some(state) => {
-            let body = Rerun::new(state.to_owned(), with);
-            let call = RERUN.at(instance).body(&body);
-            (asking.ask(call.query(reason)).await?, "rerun")
-        }
+    let (route, word) = match with.state {
+        None => (&RETRY, "retry"),
+        Some(_) => (&RERUN, "rerun"),
     };
+    let call = route.at(instance).query(form.reason_query());
+    let continued = visitor.asking.ask(call.body(&Some(with))).await?;
     Ok(match continued {
         Continued::Accepted(_) => Done::Accepted(word),
         Continued::Preview(preview) => Done::Shown(preview),
@@ -207,11 +203,16 @@ pub fn parsed(what: &str, text: &str) -> Result<Data, Failure> {
 
 /// The body for an instance that continues with the changes made in the form. Unchanged data is left out: the instance
 /// may have failed where no other data can be set.
-async fn edited(visitor: &Visitor, instance: &InstanceId, form: &Form) -> Result<Retry, Failure> {
-    let mut with = Retry {
+async fn edited(
+    visitor: &Visitor,
+    instance: &InstanceId,
+    form: &Form,
+) -> Result<Continuation, Failure> {
+    let mut with = Continuation {
+        state: form.given("state").map(str::to_owned),
         version: form.given("version").map(str::to_owned),
         dry_run: form.get("do") == "show",
-        ..Retry::default()
+        ..Continuation::default()
     };
     if let Some(data) = form.given("data") {
         let data = parsed("data", data)?;
