@@ -48,18 +48,7 @@ const STEPS: [Step; 18] = [
     Step {
         name: "clippy",
         about: "no warning of rustc or clippy",
-        run: |_| {
-            let args = [
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--quiet",
-                "--",
-                "-D",
-                "warnings",
-            ];
-            quiet(cargo::run(&args))
-        },
+        run: |_| quiet(cargo::clippy()),
     },
     Step {
         name: "deps",
@@ -134,10 +123,7 @@ const STEPS: [Step; 18] = [
     Step {
         name: "doc",
         about: "the crates' documentation builds without a warning",
-        run: |_| {
-            let args = ["doc", "--workspace", "--no-deps", "--quiet"];
-            quiet(cargo::run_with(&args, &[("RUSTDOCFLAGS", "-D warnings")]))
-        },
+        run: |_| quiet(cargo::doc()),
     },
 ];
 

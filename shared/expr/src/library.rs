@@ -68,15 +68,8 @@ fn library() -> &'static Library {
 /// program a hundred times bigger.)
 pub(crate) fn needed(program: &mut Term<&str>) -> Vec<Def<&'static str>> {
     let library = library();
-    let find = |name: &str, arity: usize, before: usize| {
-        // The names in the library are static, but the requested ones need not be.
-        let places = library
-            .places
-            .iter()
-            .find(|((n, a), _)| *n == name && *a == arity)?
-            .1;
-        places.iter().rev().find(|place| **place < before).copied()
-    };
+    let find =
+        |name: &str, arity: usize, before: usize| defined(&library.places, name, arity, before);
     let mut open = Vec::new();
     calls(program, &mut |name, arity| {
         open.extend(find(name, arity, usize::MAX))
@@ -93,6 +86,18 @@ pub(crate) fn needed(program: &mut Term<&str>) -> Vec<Def<&'static str>> {
     }
     let needed = library.defs.iter().zip(taken).filter(|(_, taken)| *taken);
     needed.map(|(def, _)| def.clone()).collect()
+}
+
+/// The last definition of a name that stands before a place. The names in the library are static, but `name` need not
+/// be.
+fn defined<'n>(
+    places: &HashMap<(&'n str, usize), Vec<usize>>,
+    name: &'n str,
+    arity: usize,
+    before: usize,
+) -> Option<usize> {
+    let places = places.get(&(name, arity))?.iter().rev();
+    places.copied().find(|place| *place < before)
 }
 
 /// All native functions, in the order in which names are looked up.

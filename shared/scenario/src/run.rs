@@ -30,53 +30,60 @@ pub struct VirtualRunner;
 
 impl Runner for VirtualRunner {
     fn run(&self, scenario: &Scenario) -> Result<Observed, RunError> {
-        let readings = read_all(scenario)?;
-        let refused = readings
-            .iter()
-            .any(|(_, reading)| reading.workflow.is_none());
-        let unknown = unknown_functions(scenario, &readings);
-        let described = described::check(scenario, &readings);
-        if refused || !described.refused.is_empty() {
-            let rejected = together(refused_documents(readings), described.refused);
-            return Ok(Observed {
-                rejected: Some(rejected),
-                ..Observed::default()
-            });
-        }
-        let answers = Arc::new(Answers::new(&scenario.functions));
-        let sent = SentRequests::default();
-        let workflows = || {
-            let workflows = readings.iter();
-            workflows.filter_map(|(_, reading)| reading.workflow.as_ref())
-        };
-        let requests = match workflows().any(makes_requests) {
-            true => Requests::new(answers.clone(), sent.clone()),
-            false => None,
-        };
-        if let Some(requests) = &requests {
-            for workflow in workflows() {
-                let id = Definition::id_of(workflow);
-                let resources = described.resources.get(&id);
-                let resources = resources.map_or(&[][..], Vec::as_slice);
-                requests.prepare(&id, workflow, resources);
-            }
-        }
-        let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
-        let caller = mock(answers, requests, described.checks, trouble.clone());
-        let ran = run_with(scenario, readings, caller, &sent, Keeps::Lines, || {
-            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
-            trouble.take().map_or(Ok(()), |error| Err(error.into()))
-        });
-        let mut observed = ran.map_err(|error| match &error {
-            RunError::UnlistedFunction(_) if !unknown.is_empty() => {
-                let unknown = unknown.iter().map(|(key, why)| format!("; {key}: {why}"));
-                RunError::Failed(format!("{error}{}", unknown.collect::<String>()))
-            }
-            _ => error,
-        })?;
-        observed.idle.extend(unknown);
-        Ok(observed)
+        run_limited(scenario, |_| {})
     }
+}
+
+/// `limit` may set limits of the world.
+fn run_limited(scenario: &Scenario, limit: impl FnOnce(&World)) -> Result<Observed, RunError> {
+    let readings = read_all(scenario)?;
+    let refused = readings
+        .iter()
+        .any(|(_, reading)| reading.workflow.is_none());
+    let unknown = unknown_functions(scenario, &readings);
+    let described = described::check(scenario, &readings);
+    if refused || !described.refused.is_empty() {
+        let rejected = together(refused_documents(readings), described.refused);
+        return Ok(Observed {
+            rejected: Some(rejected),
+            ..Observed::default()
+        });
+    }
+    let answers = Arc::new(Answers::new(&scenario.functions));
+    let sent = SentRequests::default();
+    let workflows = || {
+        let workflows = readings.iter();
+        workflows.filter_map(|(_, reading)| reading.workflow.as_ref())
+    };
+    let requests = match workflows().any(makes_requests) {
+        true => Requests::new(answers.clone(), sent.clone()),
+        false => None,
+    };
+    if let Some(requests) = &requests {
+        for workflow in workflows() {
+            let id = Definition::id_of(workflow);
+            let resources = described.resources.get(&id);
+            let resources = resources.map_or(&[][..], Vec::as_slice);
+            requests.prepare(&id, workflow, resources);
+        }
+    }
+    let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
+    let caller = mock(answers, requests, described.checks, trouble.clone());
+    let world = world(scenario, caller, Keeps::Lines);
+    limit(&world);
+    let ran = run_in(world, scenario, readings, &sent, || {
+        let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        trouble.take().map_or(Ok(()), |error| Err(error.into()))
+    });
+    let mut observed = ran.map_err(|error| match &error {
+        RunError::UnlistedFunction(_) if !unknown.is_empty() => {
+            let unknown = unknown.iter().map(|(key, why)| format!("; {key}: {why}"));
+            RunError::Failed(format!("{error}{}", unknown.collect::<String>()))
+        }
+        _ => error,
+    })?;
+    observed.idle.extend(unknown);
+    Ok(observed)
 }
 
 /// The data that the histories of a run contain.
@@ -100,16 +107,35 @@ pub fn run_with(
     keeps: Keeps,
     check: impl FnOnce() -> Result<(), RunError>,
 ) -> Result<Observed, RunError> {
+    run_in(
+        world(scenario, caller, keeps),
+        scenario,
+        readings,
+        sent,
+        check,
+    )
+}
+
+fn world(scenario: &Scenario, caller: Caller, keeps: Keeps) -> World {
     let world = match keeps {
         Keeps::Lines => World::new,
         Keeps::Data => World::recording,
     };
-    let mut world = world(
+    world(
         scenario.clock,
         Box::new(|record| Err(format!("{} was not deployed", record.id))),
         caller,
         scenario.secrets.clone(),
-    );
+    )
+}
+
+fn run_in(
+    mut world: World,
+    scenario: &Scenario,
+    readings: Vec<(String, Reading)>,
+    sent: &SentRequests,
+    check: impl FnOnce() -> Result<(), RunError>,
+) -> Result<Observed, RunError> {
     let places = places_of(&readings);
     let first = match deploy(&mut world, readings)? {
         Ok(first) => first,

@@ -38,11 +38,47 @@ pub struct Observed {
 pub struct Recorder {
     inner: Arc<dyn Effects>,
     observed: Mutex<(Observed, HashSet<String>)>,
-    work: Arc<AtomicU64>,
+    work: Arc<Work>,
 }
 
 /// The limit on the work at one moment: enough for a hundred thousand branches.
-pub(crate) const WORK_MAX: u64 = 3_000_000;
+const WORK_MAX: u64 = 3_000_000;
+
+/// The work since virtual time last moved. Its limit stops workflows that never wait.
+pub(crate) struct Work {
+    done: AtomicU64,
+    max: AtomicU64,
+}
+
+impl Default for Work {
+    fn default() -> Work {
+        Work {
+            done: AtomicU64::new(0),
+            max: AtomicU64::new(WORK_MAX),
+        }
+    }
+}
+
+impl Work {
+    /// Adds work, and returns whether the work before it was within the limit.
+    pub(crate) fn add(&self, weight: u64) -> bool {
+        self.done.fetch_add(weight, Ordering::Relaxed) <= self.max.load(Ordering::Relaxed)
+    }
+
+    /// The work, if it is beyond the limit.
+    pub(crate) fn too_much(&self) -> Option<u64> {
+        let done = self.done.load(Ordering::Relaxed);
+        (done > self.max.load(Ordering::Relaxed)).then_some(done)
+    }
+
+    pub(crate) fn begin_again(&self) {
+        self.done.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn limit(&self, max: u64) {
+        self.max.store(max, Ordering::Relaxed);
+    }
+}
 
 /// The weight of a start of a sub-workflow or continuation, in entries of history: it keeps about as much memory.
 const START_WORK: u64 = 20;
@@ -52,7 +88,7 @@ const PUBLISH_WORK: u64 = 60;
 
 impl Recorder {
     /// `work` counts all work.
-    pub fn new(inner: Arc<dyn Effects>, work: Arc<AtomicU64>) -> Recorder {
+    pub(crate) fn new(inner: Arc<dyn Effects>, work: Arc<Work>) -> Recorder {
         Recorder {
             inner,
             observed: Mutex::default(),
@@ -93,13 +129,13 @@ impl Effects for Recorder {
             Command::Publish(_) => PUBLISH_WORK,
             _ => 0,
         };
-        if weight > 0 && self.work.fetch_add(weight, Ordering::Relaxed) > WORK_MAX {
+        if weight > 0 && !self.work.add(weight) {
             return std::future::pending().await;
         }
         self.inner.carry_out(instance, command).await
     }
 
     fn progressed(&self, entries: usize) {
-        self.work.fetch_add(entries as u64, Ordering::Relaxed);
+        self.work.add(entries as u64);
     }
 }

@@ -1,7 +1,6 @@
 //! Running the world.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use swirl_service::{Action, Refused, Service, StartRequest, Started};
 use swirl_system::{Calls, System};
 
 use crate::clock::VirtualClock;
-use crate::record::{Call, Observed, Recorder, WORK_MAX};
+use crate::record::{Call, Observed, Recorder, Work};
 
 /// The processor time of one evaluation. It is far more than the limit on steps takes, so that steps decide what is too
 /// expensive, and a run has the same history on a slow machine.
@@ -164,7 +163,7 @@ struct MockCaller {
     clock: Arc<VirtualClock>,
     answer: Answer,
     recorder: OnceLock<Arc<Recorder>>,
-    work: Arc<AtomicU64>,
+    work: Arc<Work>,
 }
 
 #[async_trait]
@@ -172,7 +171,7 @@ impl FunctionCaller for MockCaller {
     async fn call(&self, request: CallRequest) -> Result<Data, WorkflowError> {
         // A scope that makes one call after another is driven without a pause: only this limit
         // stops it.
-        if self.work.fetch_add(CALL_WORK, Ordering::Relaxed) > WORK_MAX {
+        if !self.work.add(CALL_WORK) {
             return std::future::pending().await;
         }
         let call = Call {
@@ -232,8 +231,7 @@ pub struct World {
     pub service: Service,
     recorder: Arc<Recorder>,
     pool: LocalPool,
-    /// The work since virtual time last moved. Its limit stops workflows that never wait.
-    work: Arc<AtomicU64>,
+    work: Arc<Work>,
     /// How often virtual time may advance in a run.
     pub advances_max: u64,
     refused: Vec<Ineffective>,
@@ -288,7 +286,7 @@ impl World {
             registry,
         );
         let service = system.service();
-        let work = Arc::new(AtomicU64::new(0));
+        let work = Arc::new(Work::default());
         let recorder = Arc::new(Recorder::new(Arc::new(service.clone()), work.clone()));
         let caller = Arc::new(MockCaller {
             clock: clock.clone(),
@@ -310,7 +308,7 @@ impl World {
             let inner = spawner.clone();
             loop {
                 let task = queue.pull().await.scope;
-                if counter.fetch_add(1, Ordering::Relaxed) > WORK_MAX {
+                if !counter.add(1) {
                     return;
                 }
                 let driver = driver.clone();
@@ -339,14 +337,17 @@ impl World {
         world
     }
 
+    /// Sets the limit on the work at one moment, in entries of history.
+    pub fn limit_work(&self, max: u64) {
+        self.work.limit(max);
+    }
+
     /// Lets everything happen that can happen now.
     pub fn run_until_stalled(&mut self) -> Result<(), WorldError> {
         self.pool.run_until_stalled();
-        let work = self.work.load(Ordering::Relaxed);
-        if work > WORK_MAX {
-            Err(WorldError::Endless(work))
-        } else {
-            Ok(())
+        match self.work.too_much() {
+            Some(work) => Err(WorldError::Endless(work)),
+            None => Ok(()),
         }
     }
 
@@ -401,7 +402,7 @@ impl World {
                     if steps > self.advances_max {
                         return Err(WorldError::TooLong { steps, at });
                     }
-                    self.work.store(0, Ordering::Relaxed);
+                    self.work.begin_again();
                     self.clock.set(at);
                 }
             }
