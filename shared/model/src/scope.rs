@@ -375,9 +375,6 @@ pub struct ForkRun {
     /// The branch whose error faulted the instance: a retry continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
-    /// The first branch of a race that failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lost: Option<u32>,
 }
 
 /// A result that will be merged into the state data.

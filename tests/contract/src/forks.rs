@@ -301,6 +301,7 @@ pub async fn results_share_a_limit(b: Backend) {
         merges: Vec::new(),
         result: Some(Data::from(serde_json::Value::from(letter.repeat(4_000)))),
         left: false,
+        ended: None,
         context: None,
     };
     fork_of(&b, 4, 4, 4).await;
@@ -394,6 +395,7 @@ pub async fn the_scopes_of_an_instance_share_a_limit(b: Backend) {
         merges: Vec::new(),
         result: Some(data(bytes)),
         left: false,
+        ended: None,
         context: None,
     };
     let end = |bytes: usize| {

@@ -93,6 +93,7 @@ pub fn done() -> BranchResult {
         merges: Vec::new(),
         result: Some(data!(1)),
         left: false,
+        ended: None,
         context: None,
     }
 }

@@ -173,6 +173,7 @@ pub async fn null_is_an_output(b: Backend) {
             merges: Vec::new(),
             result: result.clone(),
             left: false,
+            ended: None,
             context: None,
         });
         b.act(&scope(id, "r.1.0"), change(vec![report]).at(Cursor::Ended))

@@ -99,6 +99,7 @@ async fn forking(b: &Backend, id: &str) {
         merges: vec![Merge::new(Some(PathId(3)), data!(7))],
         result: None,
         left: false,
+        ended: None,
         context: None,
     };
     b.act(

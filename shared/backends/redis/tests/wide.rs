@@ -24,6 +24,7 @@ fn result(index: u32) -> BranchResult {
         merges: Vec::new(),
         result: Some(Data::string(format!("{index:0>200}"))),
         left: false,
+        ended: None,
         context: None,
     }
 }

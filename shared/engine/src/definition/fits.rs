@@ -75,9 +75,9 @@ impl Definition {
         results.iter().all(|(_, result)| match result {
             BranchResult::Done { merges, .. } => self.fits_merges(merges),
             BranchResult::Left { way, .. } => self.fits_way(*way),
-            BranchResult::Failed(_) | BranchResult::Lost(_) | BranchResult::Terminated { .. } => {
-                true
-            }
+            BranchResult::Failed(_)
+            | BranchResult::Lost { .. }
+            | BranchResult::Terminated { .. } => true,
         })
     }
 

@@ -290,9 +290,9 @@ impl<'a> Migration<'a> {
         let fits = match result {
             BranchResult::Done { merges, .. } => self.from.fits_merges(merges),
             BranchResult::Left { way, .. } => self.from.fits_way(*way),
-            BranchResult::Failed(_) | BranchResult::Lost(_) | BranchResult::Terminated { .. } => {
-                true
-            }
+            BranchResult::Failed(_)
+            | BranchResult::Lost { .. }
+            | BranchResult::Terminated { .. } => true,
         };
         if !fits {
             return misfit(format_args!("its records don't fit its own version"));
@@ -301,7 +301,9 @@ impl<'a> Migration<'a> {
         match &mut result {
             BranchResult::Done { merges, .. } => *merges = self.merges(merges)?,
             BranchResult::Left { way, .. } => *way = self.way(*way)?,
-            BranchResult::Failed(_) | BranchResult::Lost(_) | BranchResult::Terminated { .. } => {}
+            BranchResult::Failed(_)
+            | BranchResult::Lost { .. }
+            | BranchResult::Terminated { .. } => {}
         }
         Ok(result)
     }

@@ -5,7 +5,7 @@ use swirl_model::event::{Command, Event, Input};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{BranchResult, Cursor, Purpose, Role};
 use swirl_model::time::Timestamp;
-use swirl_model::workflow::{StateId, StateKind, Workflow, WorkflowTimeout};
+use swirl_model::workflow::{StateKind, Workflow, WorkflowTimeout};
 use swirl_model::{Data, WorkflowError};
 
 use crate::scope::Ctx;
@@ -68,6 +68,7 @@ impl Ctx<'_> {
                     result: self.scope.result.clone(),
                     left: false,
                     context: self.scope.context.clone(),
+                    ended: self.is_in_race().then(|| self.now()),
                 };
                 let result = self.result_within(done);
                 self.command(Command::Report(result));
@@ -131,12 +132,13 @@ impl Ctx<'_> {
                 self.command(Command::Report(BranchResult::Failed(error)));
             }
             // The others of the race go on.
-            Role::Branch { state, .. } if self.is_race(state) => {
+            Role::Branch { .. } if self.is_in_race() => {
                 self.emit(Event::BranchFailed {
                     error: error.clone(),
                 });
                 self.emit(Event::Moved(Cursor::Ended));
-                self.command(Command::Report(BranchResult::Lost(error)));
+                let ended = self.now();
+                self.command(Command::Report(BranchResult::Lost { error, ended }));
             }
             Role::Branch { .. }
             | Role::Iteration { .. }
@@ -159,7 +161,10 @@ impl Ctx<'_> {
         error
     }
 
-    fn is_race(&self, state: StateId) -> bool {
+    fn is_in_race(&self) -> bool {
+        let Role::Branch { state, .. } = self.scope.role else {
+            return false;
+        };
         matches!(&self.def.workflow[state].kind, StateKind::Parallel(parallel) if parallel.race)
     }
 
@@ -330,6 +335,7 @@ impl Ctx<'_> {
             result: None,
             left: true,
             context: None,
+            ended: self.is_in_race().then(|| self.now()),
         }));
     }
 }

@@ -76,7 +76,6 @@ impl Ctx<'_> {
             needed,
             list,
             failed: None,
-            lost: None,
         }));
         if let Some(pause) = pause {
             self.arm(TimerKind::Pause, &pause)?;

@@ -207,6 +207,7 @@ impl<'c, 'a> At<'c, 'a> {
             result: None,
             left: false,
             context: None,
+            ended: None,
         };
         self.ctx.replay_all([(0, done)])?;
         self.ctx.emit(Event::Joined {

@@ -65,16 +65,13 @@ impl Kind for Parallel {
     }
 }
 
-/// The first branch that completes has won. If none is left that could, the first error is the state's: the first in time,
-/// of those at the same time the first in the document.
-fn race(at: &mut At<'_, '_>, run: &ForkRun, results: Vec<(u32, BranchResult)>) -> Step {
+/// The first branch that completes has won. If none is left that could, the first error is the state's. First in time, that
+/// is, and of those at the same time in the document: several may have ended before this scope looks.
+fn race(at: &mut At<'_, '_>, run: &ForkRun, mut results: Vec<(u32, BranchResult)>) -> Step {
     let reported = results.len() as u32;
-    let lost = |(index, result): &(u32, BranchResult)| {
-        matches!(result, BranchResult::Lost(_)).then_some(*index)
-    };
-    let first = run.lost.or_else(|| results.iter().find_map(lost));
-    let mut lost = None;
-    for (index, result) in results {
+    results.sort_by_key(|(index, result)| (result.ended(), *index));
+    let mut first = None;
+    for (_, result) in results {
         match result {
             BranchResult::Done {
                 result, context, ..
@@ -86,22 +83,20 @@ fn race(at: &mut At<'_, '_>, run: &ForkRun, results: Vec<(u32, BranchResult)>) -
                 at.close_fork();
                 return at.done();
             }
-            BranchResult::Lost(error) if Some(index) == first => lost = Some(error),
+            BranchResult::Lost { error, .. } => {
+                first.get_or_insert(error);
+            }
             _ => {}
         }
     }
-    match lost {
+    match first {
         Some(error) if reported >= run.total => {
             at.close_fork();
             at.work(Work::Begin);
             Err(error)
         }
         _ => {
-            let run = ForkRun {
-                lost: first,
-                ..run.clone()
-            };
-            at.extend_fork(&run, run.open, reported + 1);
+            at.extend_fork(run, run.open, reported + 1);
             Ok(Next::Block)
         }
     }

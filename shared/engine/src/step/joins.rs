@@ -134,7 +134,7 @@ impl Ctx<'_> {
                 };
                 return kind_of(&state.kind).entry_done(&mut At::new(self, id), entry, merges);
             }
-            Some((_, BranchResult::Failed(error) | BranchResult::Lost(error))) => {
+            Some((_, BranchResult::Failed(error) | BranchResult::Lost { error, .. })) => {
                 if error.code.as_deref() == Some("timeout") && self.is_last_timeout(&error) {
                     return Ok(Next::Block);
                 }

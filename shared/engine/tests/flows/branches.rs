@@ -1,10 +1,11 @@
 //! Tests of states that need only some of their branches, and of branches that may begin only within a window.
 
-use swirl_engine::{Definition, NewInstance};
+use swirl_engine::{Command, Definition, Event, Input, NewInstance};
 use swirl_model::instance::EndStatus;
+use swirl_model::scope::BranchResult;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::*;
-use swirl_model::{Data, data};
+use swirl_model::{Data, WorkflowError, data};
 
 use crate::rig::{Answer, Make, Rig, after, end, failing};
 use crate::{ROOT, branch, completed};
@@ -153,4 +154,53 @@ fn a_start_window_limits_when_instances_start() {
         [false, true, true, false]
     );
     assert_eq!(times.map(|at| allowed(false, at)), [true; 4]);
+}
+
+/// If the scope that forked looks late, several branches have ended.
+#[test]
+fn the_first_in_time_wins_a_race_however_late_it_is_noticed() {
+    let done = |at: i64| BranchResult::Done {
+        merges: Vec::new(),
+        result: Some(data!((at))),
+        left: false,
+        context: None,
+        ended: Some(Timestamp(at)),
+    };
+    let lost = |at: i64| BranchResult::Lost {
+        error: WorkflowError::new(&format!("Lost{at}"), ""),
+        ended: Timestamp(at),
+    };
+    for (results, output, error) in [
+        ([done(5), done(2), lost(1)], Some(2), None),
+        ([done(2), done(2), lost(1)], Some(2), None),
+        ([lost(1), lost(9), done(4)], Some(4), None),
+        ([lost(5), lost(2), lost(3)], None, Some("Lost2")),
+    ] {
+        let mut make = some_of(Some(Count::Fixed(1)), &["f9", "f9", "f9"], false);
+        let StateKind::Parallel(parallel) = &mut make.0.states[0].kind else {
+            panic!("a parallel state")
+        };
+        parallel.race = true;
+        let mut rig = Rig::new(make.0, data!({}), timed);
+        let fork = rig.history.iter().find_map(|event| match event {
+            Event::Forked { fork, .. } => Some(*fork),
+            _ => None,
+        });
+        let joined = Input::Joined {
+            fork: fork.unwrap(),
+            results: (0..).zip(results).collect(),
+            done: None,
+        };
+        let commands = rig.ask(joined, 10).unwrap();
+        let end = commands.iter().find_map(|command| match command {
+            Command::End { output, error, .. } => {
+                let name = error.as_ref().map(|error| error.name.clone());
+                Some((output.clone(), name))
+            }
+            _ => None,
+        });
+        let (ended_with, ended_by) = end.unwrap();
+        assert_eq!(ended_with, output.map(|at: i64| data!((at))));
+        assert_eq!(ended_by.as_deref(), error);
+    }
 }

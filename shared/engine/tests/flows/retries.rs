@@ -422,6 +422,7 @@ fn a_damaged_notification_is_rejected() {
         merges: vec![merge],
         result: None,
         left: false,
+        ended: None,
         context: None,
     };
     let nowhere = Merge::new(Some(PathId(7)), Data::NULL);

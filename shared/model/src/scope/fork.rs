@@ -29,9 +29,15 @@ pub enum BranchResult {
             deserialize_with = "crate::data::present"
         )]
         context: Option<Data>,
+        /// The time of its end, if it is a branch of a race.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ended: Option<Timestamp>,
     },
     /// A branch of a race failed. It counts as done, because the others go on.
-    Lost(WorkflowError),
+    Lost {
+        error: WorkflowError,
+        ended: Timestamp,
+    },
     Failed(WorkflowError),
     /// An action's handler leads out of the branch, and out of the state that forked.
     Left {
@@ -50,7 +56,16 @@ pub enum BranchResult {
 
 impl BranchResult {
     pub fn is_done(&self) -> bool {
-        matches!(self, BranchResult::Done { .. } | BranchResult::Lost(_))
+        matches!(self, BranchResult::Done { .. } | BranchResult::Lost { .. })
+    }
+
+    /// The time of the end of a branch of a race.
+    pub fn ended(&self) -> Option<Timestamp> {
+        match self {
+            BranchResult::Done { ended, .. } => *ended,
+            BranchResult::Lost { ended, .. } => Some(*ended),
+            _ => None,
+        }
     }
 
     /// As JSON text.
