@@ -102,7 +102,7 @@ enum Outcome {
     Failed(WorkflowError),
 }
 
-async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::Result<u8> {
+async fn run_one(args: &Args, terminal: &Terminal, given: Data) -> anyhow::Result<u8> {
     let mut loader = loader_with(&args.allow_host, args.functions.settings()?, args.timeout)?;
     loader.given = args.given.resources()?;
     loader.secrets = secrets(&args.secret)?;
@@ -136,14 +136,15 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         bail!("{}", lines.join("\n"));
     }
+    let has_expressions = given.to_string().contains("${");
     let arguments = match described_by(&deployment.workflow, &function) {
         Some(template) => {
             let workflow = &deployment.workflow;
-            described(&loader, workflow, &function.name, template, &arguments).await?
+            described(&loader, workflow, &function.name, template, &given).await?
         }
-        None => arguments,
+        None => given,
     };
-    if args.args.contains("${") {
+    if has_expressions {
         terminal
             .message("note: expressions in '--args' are not evaluated: they are sent as they are");
     }

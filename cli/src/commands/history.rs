@@ -131,7 +131,7 @@ async fn follow(
         }
         if patience.is_over() {
             match known {
-                0 => terminal.still_running(id),
+                0 => terminal.still_running(&id),
                 _ => terminal.message(&format!("error: instance {id} is still running")),
             }
             return Ok(TIMED_OUT);

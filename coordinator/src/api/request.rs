@@ -132,22 +132,20 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     }
 }
 
-/// The error of a query in the words of the API. `said` is the library's: the parameter, and its own error.
-fn wrong(said: &str) -> String {
-    let said = said
-        .strip_prefix("Failed to deserialize query string: ")
-        .unwrap_or(said);
+/// The error of a query in the words of the API. `error` is the library's: the parameter, and its own error.
+fn wrong(error: &str) -> String {
+    let said = error.replacen("Failed to deserialize query string: ", "", 1);
     let quoted = |text: &str| text.split('`').nth(1).unwrap_or_default().to_owned();
     if let Some(at) = said.find("unknown field `") {
-        let (name, known) = (quoted(&said[at..]), said[at..].split_once(", expected "));
-        let known = known.map_or("", |(_, known)| known);
-        let names = known.split('`').skip(1).step_by(2);
-        let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
-        let known = match &names[..] {
-            [] => "this request takes none".to_owned(),
-            names => format!("this request takes {}", names.join(", ")),
+        let name = quoted(&said[at..]);
+        let expected = said[at..].split_once(", expected ");
+        let parts = expected.map_or("", |(_, names)| names).split('`');
+        let names = parts.skip(1).step_by(2).map(|name| format!("'{name}'"));
+        let known = names.collect::<Vec<_>>().join(", ");
+        return match known.is_empty() {
+            true => format!("there is no parameter '{name}'; this request takes none"),
+            false => format!("there is no parameter '{name}'; this request takes {known}"),
         };
-        return format!("there is no parameter '{name}'; {known}");
     }
     for (text, means) in [
         ("missing field `", "is missing"),

@@ -314,7 +314,7 @@ fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
 
 /// The line of a task's name.
 pub fn line_of_task(root: Option<&Node>, state: &State, task: &Task) -> Option<usize> {
-    let pointers = [task.reference.as_deref(), Some(&state.pointer)];
+    let pointers = [task.reference.as_deref(), Some(state.pointer.as_str())];
     let mut named = pointers.into_iter().flatten().filter_map(|pointer| {
         let (entry, _) = pointer.rsplit_once('/')?;
         root?.at(entry)

@@ -260,8 +260,8 @@ fn departure(found: &Found<'_>, changed: &[Changed]) -> Departure {
         let root = source::parse(one.text.as_bytes(), &Limits::default()).ok()?;
         let line = if one.workflow.tasks.is_some() {
             let mut tasks = one.workflow.states.iter();
-            let state = tasks.find(|task| &*task.name == state)?;
-            line_of_task(Some(&root), state, state.task.as_ref()?)?
+            let found = tasks.find(|task| &*task.name == state)?;
+            line_of_task(Some(&root), found, found.task.as_ref()?)?
         } else {
             let lines = lines_of_states(Some(&root));
             lines.into_iter().find(|(name, _)| name == state)?.1
