@@ -54,6 +54,28 @@ impl Terminal {
         open_or_closed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 
+    /// Reports a failure: the message, and with JSON also a result in the format of a server's refusals.
+    pub fn failure(&self, detail: &str, message: &str) {
+        if self.output == Output::Json {
+            let body = serde_json::json!({
+                "title": "Command failed",
+                "code": "command-failed",
+                "detail": detail.trim_end(),
+            });
+            let _ = self.result(&format!("{body:#}\n"));
+        }
+        self.message(message);
+    }
+
+    /// Reports that an instance is still running, and that the time to wait for its end is over.
+    pub fn still_running(&self, id: &str) {
+        if self.output == Output::Json {
+            let body = serde_json::json!({"id": id, "status": "running"});
+            let _ = self.result(&format!("{body:#}\n"));
+        }
+        self.message(&format!("error: instance {id} is still running"));
+    }
+
     /// Writes a message. Failures are ignored, because there is nowhere to report them.
     pub fn message(&self, text: &str) {
         let _ = writeln!(io::stderr().lock(), "{}", shown(text.trim_end()));

@@ -191,6 +191,36 @@ fn request_answer_and_time_are_shown() {
 }
 
 #[test]
+fn a_task_describes_its_request() {
+    let base = &service().base;
+    let folder = tempfile::tempdir().unwrap();
+    let document = format!(
+        "document: {{dsl: 1.0.3, namespace: a, name: w, version: 1.0.0}}\ndo:\n  - pay:\n      call: http\n      with:\n        \
+         method: post\n        endpoint: {base}/charge\n        body: {{order: '${{ .order }}', of: '${{ $input.order }}'}}\n"
+    );
+    std::fs::write(folder.path().join("w.sw.yaml"), document).unwrap();
+    let arguments = [
+        "pay",
+        "--args",
+        "{\"order\": 7}",
+        "--dry-run",
+        "--output",
+        "json",
+    ];
+    let dry = as_json(&call(folder.path(), &arguments));
+    let request = &dry["requests"][0];
+    assert_eq!(request["target"], format!("POST {base}/charge"), "{dry}");
+    let body: Value = serde_json::from_str(request["body"]["text"].as_str().unwrap()).unwrap();
+    assert_eq!(body, json!({"order": 7, "of": 7}), "{dry}");
+    let wrong = call(folder.path(), &["pay", "--args", "7"]);
+    assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
+    assert!(
+        text(&wrong.stderr).contains("give the task's input with '--args'"),
+        "{wrong:?}"
+    );
+}
+
+#[test]
 fn a_dry_run_sends_nothing() {
     let service = Service::start();
     let base = &service.base;

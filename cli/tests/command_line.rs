@@ -109,6 +109,49 @@ fn json_output_contains_only_json() {
     assert!(text(&output.stderr).contains("swirl validate"));
 }
 
+/// A failure of any command is a result, too.
+#[test]
+fn failures_are_json() {
+    let folder = folder();
+    let commands: [(&[&str], i32, &str); 5] = [
+        (&["diagram", "bad.sw.yaml"], 1, "unknown-property"),
+        (&["run", "bad.sw.yaml"], 2, "unknown-property"),
+        (&["migrate", "w/good.sw.yaml"], 1, "already"),
+        (
+            &["config", "check", "--config", "nosuch.toml"],
+            2,
+            "cannot be read",
+        ),
+        (&["config", "check", "--config", "."], 2, "cannot be read"),
+    ];
+    for (arguments, code, expected) in commands {
+        let output = swirl(folder.path(), &[arguments, &["--output", "json"]].concat());
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{arguments:?}: {output:?}"
+        );
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{arguments:?}: {error}: {output:?}"));
+        assert!(value.to_string().contains(expected), "{value}");
+        assert_eq!(
+            value["code"] == "command-failed",
+            arguments[0] != "config",
+            "{value}"
+        );
+    }
+}
+
+#[test]
+fn a_dead_letter_is_named_by_its_number() {
+    let output = swirl(folder().path(), &["dead-letters", "show", "abc"]);
+    let told = text(&output.stderr);
+    assert!(
+        told.contains("the number of a dead letter is expected"),
+        "{told}"
+    );
+}
+
 #[test]
 fn diagrams_go_to_stdout_or_into_a_file() {
     let folder = folder();

@@ -156,6 +156,7 @@ fn processes_wait_for_late_servers() {
     let processes = ["worker", "coordinator"].map(|role| Process::start(role, redis, nats));
     for process in &processes {
         process.says("Redis is not there yet");
+        process.says(&format!("Redis at 127.0.0.1:{redis}: "));
     }
     let _redis = RedisServer::start_with(RedisOptions {
         port: Some(redis),

@@ -10,11 +10,11 @@ use anyhow::{Context, anyhow, bail};
 use swirl_config::parse_duration;
 use swirl_deployment::{Loaded, Loader};
 use swirl_documents::suggest::did_you_mean;
-use swirl_engine::{Definition, Env, auth_without_instance};
+use swirl_engine::{Definition, Env, arguments_without_instance, auth_without_instance};
 use swirl_functions::watch::Watch;
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::redact::Redactor;
-use swirl_model::workflow::{Function, FunctionKind, Workflow};
+use swirl_model::workflow::{ActionKind, Function, FunctionKind, Template, Workflow};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, Clock, FunctionCaller, LastExchange, Stored};
@@ -27,7 +27,8 @@ use crate::terminal::Terminal;
 
 /// Calls one function of a definition, and shows request, answer and time.
 ///
-/// The arguments are passed to the function unchanged: expressions in them are not evaluated. Credentials are those of
+/// The arguments are passed to the function unchanged: expressions in them are not evaluated. A task of DSL 1.0 with
+/// 'call: http' describes its request itself: there the arguments are the task's input. Credentials are those of
 /// the function's 'authRef'. They and all secrets are removed from the output. Nothing is retried.
 ///
 /// The answer is written to stdout as JSON, the request and the time to stderr. With '--output json' everything is
@@ -101,7 +102,7 @@ enum Outcome {
     Failed(WorkflowError),
 }
 
-async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::Result<u8> {
+async fn run_one(args: &Args, terminal: &Terminal, given: Data) -> anyhow::Result<u8> {
     let mut loader = loader_with(&args.allow_host, args.functions.settings()?, args.timeout)?;
     loader.given = args.given.resources()?;
     loader.secrets = secrets(&args.secret)?;
@@ -135,7 +136,15 @@ async fn run_one(args: &Args, terminal: &Terminal, arguments: Data) -> anyhow::R
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         bail!("{}", lines.join("\n"));
     }
-    if arguments.to_string().contains("${") {
+    let has_expressions = given.to_string().contains("${");
+    let arguments = match described_by(&deployment.workflow, &function) {
+        Some(template) => {
+            let workflow = &deployment.workflow;
+            described(&loader, workflow, &function.name, template, &given).await?
+        }
+        None => given,
+    };
+    if has_expressions {
         terminal
             .message("note: expressions in '--args' are not evaluated: they are sent as they are");
     }
@@ -205,6 +214,54 @@ fn find(workflow: &Workflow, name: &str) -> anyhow::Result<Arc<Function>> {
     Ok(Arc::new(function.clone()))
 }
 
+/// The request as the task itself describes it.
+fn described_by<'w>(workflow: &'w Workflow, function: &Function) -> Option<&'w Template> {
+    if function.kind != FunctionKind::HttpCall || function.place.is_empty() {
+        return None;
+    }
+    workflow
+        .actions
+        .iter()
+        .find_map(|action| match &action.kind {
+            ActionKind::Call(call) if workflow[call.function].place == function.place => {
+                call.arguments.as_ref()
+            }
+            _ => None,
+        })
+}
+
+async fn described(
+    loader: &Loader,
+    workflow: &Workflow,
+    name: &str,
+    template: &Template,
+    input: &Data,
+) -> anyhow::Result<Data> {
+    let definition = compiled(workflow)?;
+    let env = env(loader.secrets.of(workflow).await);
+    arguments_without_instance(&definition, template, input, &env).map_err(|error| {
+        anyhow!(
+            "the request of '{name}' cannot be made: give the task's input with '--args': {error}"
+        )
+    })
+}
+
+fn compiled(workflow: &Workflow) -> anyhow::Result<Definition> {
+    Definition::compile(workflow.clone()).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow!("{}", lines.join("\n"))
+    })
+}
+
+fn env(secrets: Data) -> Env {
+    Env {
+        now: swirl_embedded::SystemClock.now(),
+        secrets,
+        bounds: None,
+        room: None,
+    }
+}
+
 /// The function's credentials, and the texts that are removed from all output: the secrets that the definition may use,
 /// and the texts of its credentials.
 async fn credentials(
@@ -217,16 +274,8 @@ async fn credentials(
     let Some(id) = function.auth else {
         return Ok((None, Arc::new(own)));
     };
-    let definition = Definition::compile(workflow.clone()).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        anyhow!("{}", lines.join("\n"))
-    })?;
-    let env = Env {
-        now: swirl_embedded::SystemClock.now(),
-        secrets,
-        bounds: None,
-        room: None,
-    };
+    let definition = compiled(workflow)?;
+    let env = env(secrets);
     let auth = auth_without_instance(&definition, id, &env)
         .map_err(|error| anyhow!("the credentials of '{}': {error}", function.name))?;
     let literal = [

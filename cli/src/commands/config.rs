@@ -27,7 +27,7 @@ enum Command {
     /// Checks the configuration, and shows each effective value with its source.
     ///
     /// Reads the same file, variables and flags as the processes do. Secrets are masked. Exit code 1
-    /// if something is wrong.
+    /// if something is wrong, 2 if the file can't be read.
     Check(Check),
     /// Prints a configuration file with every setting, commented out.
     Default,
@@ -73,15 +73,16 @@ fn check(args: &Check, terminal: &Terminal) -> anyhow::Result<u8> {
         }
         Err(found) => {
             if json_wanted {
-                let found = config::problems(&found.0);
-                let answer = json!({"valid": false, "problems": found});
+                let problems = config::problems(&found.0);
+                let answer = json!({"valid": false, "problems": problems});
                 terminal.result(&format!("{answer:#}\n"))?;
             } else {
                 for problem in &found.0 {
                     terminal.message(&format!("error: {problem}"));
                 }
             }
-            Ok(1)
+            let unreadable = found.0.iter().any(|problem| problem.is_unreadable);
+            Ok(if unreadable { 2 } else { 1 })
         }
     }
 }

@@ -64,11 +64,17 @@ struct Change {
 #[derive(Debug, clap::Args)]
 struct One {
     /// The letter's number.
-    #[arg(value_name = "NUMBER")]
+    #[arg(value_name = "NUMBER", value_parser = number)]
     number: u64,
 
     #[command(flatten)]
     server: Server,
+}
+
+fn number(text: &str) -> Result<u64, &'static str> {
+    text.parse().map_err(
+        |_| "the number of a dead letter is expected, as 'swirl dead-letters list' shows it",
+    )
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {

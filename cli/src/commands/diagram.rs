@@ -52,7 +52,8 @@ impl From<Form> for Format {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let read = Read::file(&args.file)?;
     let Some(workflow) = &read.reading.workflow else {
-        terminal.message(&validate::human(&read, false));
+        let findings = validate::human(&read, false);
+        terminal.failure(&findings, &findings);
         return Ok(1);
     };
     let format = match args.format {

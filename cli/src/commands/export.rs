@@ -9,7 +9,7 @@ use swirl_api::history::{HistoryEntry, HistoryQuery};
 use swirl_api::instance::{GET, HISTORY, InstanceId, LIST, ListQuery};
 use swirl_api::{Condition, Instant, Problem};
 
-use crate::client::{Client, Server, refusal};
+use crate::client::{Answered, Client, Server};
 use crate::terminal::Terminal;
 
 /// The number of instances, and of entries of one instance, that are requested at a time.
@@ -126,8 +126,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         match export.run(args).await {
             Ok(()) => Ok(0),
             Err(Stop::Refused(problem)) => {
-                terminal.message(&refusal(&problem));
-                Ok(1)
+                Answered::<()>(Err(problem)).show(terminal, |()| String::new())
             }
             Err(Stop::Failed(error)) => Err(error),
         }

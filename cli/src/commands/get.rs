@@ -79,7 +79,10 @@ async fn watch(id: &str, args: &Args, client: &Client, terminal: &Terminal) -> a
             Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {
-            terminal.message(&format!("error: instance {id} is still running"));
+            match last {
+                Some(_) => terminal.message(&format!("error: instance {id} is still running")),
+                None => terminal.still_running(id),
+            }
             return Ok(TIMED_OUT);
         }
         patience.pause(LOOK).await;

@@ -130,7 +130,10 @@ async fn follow(
             Err(error) => patience.failed(error, terminal)?,
         }
         if patience.is_over() {
-            terminal.message(&format!("error: instance {id} is still running"));
+            match known {
+                0 => terminal.still_running(&id),
+                _ => terminal.message(&format!("error: instance {id} is still running")),
+            }
             return Ok(TIMED_OUT);
         }
         patience.pause(LOOK).await;

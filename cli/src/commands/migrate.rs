@@ -171,7 +171,8 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     };
     if detected.edition == args.to.edition() {
         let (file, name) = (args.file.display(), args.to.name());
-        terminal.message(&format!("error: {file} is of {name} already"));
+        let detail = format!("{file} is of {name} already");
+        terminal.failure(&detail, &format!("error: {detail}"));
         return Ok(1);
     }
     let format = format(args);
@@ -241,7 +242,8 @@ fn from_sonataflow(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let rewritten = match sonataflow::rewrite(&text) {
         Ok(rewritten) => rewritten,
         Err(error) => {
-            terminal.message(&format!("{file}:{}: {}", error.line, error.message));
+            let detail = format!("{file}:{}: {}", error.line, error.message);
+            terminal.failure(&detail, &detail);
             return Ok(1);
         }
     };

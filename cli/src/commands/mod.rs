@@ -185,16 +185,7 @@ pub fn main() -> ExitCode {
     match done {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            if terminal.output == Output::Json {
-                // In the format of a server's refusals.
-                let body = serde_json::json!({
-                    "title": "Command failed",
-                    "code": "command-failed",
-                    "detail": format!("{error:#}"),
-                });
-                let _ = terminal.result(&format!("{body:#}\n"));
-            }
-            terminal.message(&format!("error: {error:#}"));
+            terminal.failure(&format!("{error:#}"), &format!("error: {error:#}"));
             ExitCode::from(2)
         }
     }

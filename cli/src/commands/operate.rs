@@ -79,7 +79,8 @@ pub struct Rerun {
     #[command(flatten)]
     with: With,
 
-    /// The state's name.
+    /// The state's name; in DSL 1.0 the name of a task of the main list. One inside of another task cannot be rerun
+    /// alone: rerun the task of the main list that it is part of.
     #[arg(long, value_name = "NAME")]
     state: String,
 }

@@ -159,7 +159,7 @@ async fn run_one(
         match deploy(&loader, &node.service, file, terminal.colours()).await? {
             Ok(workflow) => main = main.or(Some(workflow)),
             Err(why) => {
-                terminal.message(&why);
+                terminal.failure(&why, &why);
                 return Ok(2);
             }
         }

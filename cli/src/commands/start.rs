@@ -120,7 +120,7 @@ async fn ended(
             }
         }
         if patience.is_over() {
-            terminal.message(&format!("error: instance {id} is still running"));
+            terminal.still_running(&id);
             return Ok(TIMED_OUT);
         }
     };

@@ -208,9 +208,12 @@ async fn read(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "no-cloudevent",
                 format!(
-                    "{} without ce- headers is not a CloudEvent: send Content-Type {STRUCTURED} or {BATCHED}, \
-                     or the headers ce-specversion, ce-id, ce-source and ce-type",
-                    other.map_or("a request without Content-Type".to_owned(), cut)
+                    "this is not a CloudEvent: the Content-Type {}, and there are no ce- headers; send Content-Type \
+                     {STRUCTURED} or {BATCHED}, or the headers ce-specversion, ce-id, ce-source and ce-type",
+                    other.map_or("is missing".to_owned(), |other| format!(
+                        "is {}",
+                        cut(other)
+                    ))
                 ),
             )),
         }
@@ -228,7 +231,10 @@ fn batch(bytes: &[u8], said: &mut CloudEvent) -> Result<Vec<CloudEvent>, Problem
     let Some(items) = data.as_array() else {
         return Err(Problem::bad_request(
             "invalid-event",
-            format!("a batch is a JSON array of events, not {}", data.kind()),
+            format!(
+                "a batch is a JSON array of events, not {}",
+                data.kind_in_words()
+            ),
         ));
     };
     if items.len() > BATCH_MAX {

@@ -77,10 +77,7 @@ async fn continued(
         Some(version) => move_first(api, id, version, state.as_deref(), operator).await?,
         None => None,
     };
-    let done = match &state {
-        None => operate(api, id, action, operator).await,
-        Some(state) => go_back(api, id, state, action, operator).await,
-    };
+    let done = operate(api, id, action, operator).await;
     let done = done.unwrap_or_else(|problem| Done::new(Err(problem)));
     let done = done.map(Continued::Accepted);
     // The move stands if the action is refused.
@@ -171,35 +168,6 @@ async fn preview(
     })
 }
 
-async fn go_back(
-    api: &Api,
-    id: &str,
-    state: &str,
-    action: Action,
-    operator: &Operator,
-) -> Result<Done<Accepted>, Problem> {
-    let instance = find(api, id).await?;
-    let definition = api
-        .service
-        .registry
-        .get(&instance.header.definition)
-        .await?;
-    let workflow = &definition.workflow;
-    if workflow.state_by_name(Workflow::ROOT, state).is_none() {
-        let detail = format!(
-            "{} has no state '{}'",
-            instance.header.definition,
-            cut(state)
-        );
-        return Err(Problem::new(
-            StatusCode::UNPROCESSABLE_ENTITY,
-            "unknown-state",
-            detail,
-        ));
-    }
-    operate(api, id, action, operator).await
-}
-
 /// Moves a faulted instance to another version before it continues. `None` if it already runs with that version.
 async fn move_first(
     api: &Api,
@@ -287,7 +255,11 @@ async fn operate(
     let instance = find(api, id).await?;
     let action = api.service.fitting(&instance, &action).await?;
     let action = action.map_err(|unfit| {
-        let problem = Problem::conflict(unfit.code(), unfit.to_string());
+        let status = match unfit {
+            Unfit::State(_) => StatusCode::UNPROCESSABLE_ENTITY,
+            _ => StatusCode::CONFLICT,
+        };
+        let problem = Problem::new(status, unfit.code(), unfit.to_string());
         match unfit {
             Unfit::KeyInUse { by, .. } => {
                 problem.with(|more| more.instance = Some(by.as_str().to_owned()))

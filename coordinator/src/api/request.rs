@@ -125,8 +125,46 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Parameters<T> 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let Query(query) = Query::<T>::from_request_parts(parts, state)
             .await
-            .map_err(|error| Problem::bad_request("invalid-query", error.body_text()))?;
+            .map_err(|error| {
+                Problem::bad_request("invalid-query", bounded(&wrong(&error.body_text())))
+            })?;
         Ok(Parameters(query))
+    }
+}
+
+/// The error of a query in the words of the API. `error` is the library's: the parameter, and its own error.
+fn wrong(error: &str) -> String {
+    let said = error.replacen("Failed to deserialize query string: ", "", 1);
+    let quoted = |text: &str| text.split('`').nth(1).unwrap_or_default().to_owned();
+    if let Some(at) = said.find("unknown field `") {
+        let name = quoted(&said[at..]);
+        let expected = said[at..].split_once(", expected ");
+        let parts = expected.map_or("", |(_, names)| names).split('`');
+        let names = parts.skip(1).step_by(2).map(|name| format!("'{name}'"));
+        let known = names.collect::<Vec<_>>().join(", ");
+        return match known.is_empty() {
+            true => format!("there is no parameter '{name}'; this request takes none"),
+            false => format!("there is no parameter '{name}'; this request takes {known}"),
+        };
+    }
+    for (text, means) in [
+        ("missing field `", "is missing"),
+        ("duplicate field `", "is given twice"),
+    ] {
+        if let Some(at) = said.find(text) {
+            return format!("the parameter '{}' {means}", quoted(&said[at..]));
+        }
+    }
+    let Some((name, reason)) = said.split_once(": ") else {
+        return format!("the query cannot be read: {said}");
+    };
+    match reason {
+        "number too large to fit in target type" => format!("'{name}' is too large"),
+        _ if reason.contains("digit") || reason.contains("integer") => {
+            format!("'{name}' must be a whole number of 0 or more")
+        }
+        _ if reason.contains("`true` or `false`") => format!("'{name}' must be true or false"),
+        _ => format!("'{name}' cannot be read: {reason}"),
     }
 }
 
@@ -219,6 +257,54 @@ mod tests {
         assert_eq!(located(&["instances", "a-1"]), "/api/v1/instances/a-1");
         let odd = located(&["definitions", "a/b c?", "1.0+é"]);
         assert_eq!(odd, "/api/v1/definitions/a%2Fb%20c%3F/1.0%2B%C3%A9");
+    }
+
+    #[tokio::test]
+    async fn wrong_queries() {
+        #[derive(Debug, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code, reason = "only read")]
+        struct Asked {
+            limit: Option<u32>,
+            deep: Option<bool>,
+            name: String,
+        }
+        for (query, expected) in [
+            (
+                "name=a&limit=x",
+                "'limit' must be a whole number of 0 or more",
+            ),
+            (
+                "name=a&limit=-1",
+                "'limit' must be a whole number of 0 or more",
+            ),
+            (
+                "name=a&limit=",
+                "'limit' must be a whole number of 0 or more",
+            ),
+            ("name=a&limit=99999999999", "'limit' is too large"),
+            ("name=a&deep=1", "'deep' must be true or false"),
+            (
+                "name=a&foo=1",
+                "there is no parameter 'foo'; this request takes 'limit', 'deep', 'name'",
+            ),
+            ("limit=1", "the parameter 'name' is missing"),
+            ("name=a&name=b", "the parameter 'name' is given twice"),
+        ] {
+            let request = Request::builder()
+                .uri(format!("/?{query}"))
+                .body(())
+                .unwrap();
+            let (mut parts, ()) = request.into_parts();
+            let refused = Parameters::<Asked>::from_request_parts(&mut parts, &()).await;
+            let Err(problem) = refused else {
+                panic!("{query} is taken")
+            };
+            assert!(
+                format!("{problem:?}").contains(expected),
+                "{query}: {problem:?}"
+            );
+        }
     }
 
     #[test]

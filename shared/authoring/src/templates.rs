@@ -179,13 +179,15 @@ mod tests {
             }
             let root = parse(files.definition.as_bytes(), &Limits::default()).unwrap();
             let mut resources = MapResources::default();
+            let mut documents = Vec::new();
             if let Some(service) = &files.service {
                 resources.insert("my-flow.service.yaml", service.as_bytes());
+                documents.push(("my-flow.service.yaml".to_owned(), service.clone()));
             }
             let text = files.definition.as_bytes();
             let reading = read(text, &resources, &Options::default());
             assert_eq!(reading.edition.map(|it| it.edition), Some(edition));
-            let findings = crate::lint::lint(&reading.workflow.unwrap(), &root, &[]);
+            let findings = crate::lint::lint(&reading.workflow.unwrap(), &root, &documents);
             assert!(findings.is_empty(), "{what}: {findings:?}");
         }
     }

@@ -175,7 +175,7 @@ fn set(
             entry.place = place;
         }
         Err(_) if setting.secret => {
-            let message = format!("{} must be {}", setting.key, setting.kind.words());
+            let message = format!("{} must be a {}", setting.key, setting.kind.words());
             problems.push(Problem::new(place, message));
         }
         Err(message) => problems.push(Problem::new(place, format!("{} {message}", setting.key))),
@@ -196,8 +196,10 @@ fn chosen(sources: &Sources) -> Option<PathBuf> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Problem> {
-    files::read(path, FILE_BYTES_MAX)
-        .map_err(|error| Problem::new(Place::file(path), format!("cannot be read: {error}")))
+    files::read(path, FILE_BYTES_MAX).map_err(|error| Problem {
+        is_unreadable: true,
+        ..Problem::new(Place::file(path), format!("cannot be read: {error}"))
+    })
 }
 
 /// Settings from variables. An empty variable counts as absent, because compose files omit a variable in this way. An

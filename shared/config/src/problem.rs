@@ -46,6 +46,8 @@ pub struct Problem {
     pub place: Place,
     pub message: String,
     pub hint: Option<String>,
+    /// The file itself can't be read.
+    pub is_unreadable: bool,
 }
 
 impl Problem {
@@ -54,6 +56,7 @@ impl Problem {
             place,
             message: message.into(),
             hint: None,
+            is_unreadable: false,
         }
     }
 

@@ -3,7 +3,7 @@
 use swirl_documents::source::Node;
 use swirl_model::scope::Exit;
 use swirl_model::workflow::{
-    ActionKind, ErrorSet, Handler, Next, State, StateId, StateKind, Then, Workflow,
+    ActionKind, ErrorSet, Handler, Next, State, StateId, StateKind, Task, Then, Workflow,
 };
 
 /// The kind of a part.
@@ -94,8 +94,14 @@ pub(super) fn of(workflow: &Workflow, root: Option<&Node>) -> Vec<Item> {
     }
     for (index, state) in workflow.states.iter().enumerate() {
         let id = StateId(index as u32);
-        let line = lines.iter().find(|(name, _)| *name == *state.name);
-        items.line = line.map_or(1, |(_, line)| *line);
+        let line = match &state.task {
+            Some(task) => line_of_task(root, state, task),
+            None => lines
+                .iter()
+                .find(|(name, _)| *name == *state.name)
+                .map(|(_, line)| *line),
+        };
+        items.line = line.unwrap_or(1);
         items.state(id, state);
     }
     items.list
@@ -230,6 +236,13 @@ impl Items<'_> {
         });
         of_action
             || state.on_errors.iter().any(handler)
+            || match &state.kind {
+                StateKind::Try(attempt) => {
+                    let retry = attempt.retry.as_ref();
+                    retry.is_some_and(|retry| some(retry.retries_max))
+                }
+                _ => false,
+            }
             || state
                 .retries
                 .iter()
@@ -265,6 +278,9 @@ impl Items<'_> {
 
 /// The transitions of a state without errors, with their conditions.
 fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
+    if matches!(state.kind, StateKind::Raise(_)) {
+        return Vec::new();
+    }
     let mut ways: Vec<(Option<String>, &Next)> =
         state.next.iter().map(|next| (None, next)).collect();
     let label = |name: &Option<String>, index: usize| match name {
@@ -294,6 +310,16 @@ fn ways(state: &State) -> Vec<(Option<String>, &Next)> {
         _ => {}
     }
     ways
+}
+
+/// The line of a task's name.
+pub fn line_of_task(root: Option<&Node>, state: &State, task: &Task) -> Option<usize> {
+    let pointers = [task.reference.as_deref(), Some(state.pointer.as_str())];
+    let mut named = pointers.into_iter().flatten().filter_map(|pointer| {
+        let (entry, _) = pointer.rsplit_once('/')?;
+        root?.at(entry)
+    });
+    named.next().map(Node::line)
 }
 
 /// The lines of the states, by name.

@@ -18,7 +18,7 @@ use swirl_engine::Definition;
 use swirl_model::workflow::Workflow;
 
 pub use html::html;
-pub use items::{Item, ItemKind, lines_of_states};
+pub use items::{Item, ItemKind, line_of_task, lines_of_states};
 pub use lcov::lcov;
 use swirl_scenario::file::{Scenario, WorkflowSource};
 use swirl_scenario::run::read_all;

@@ -31,12 +31,18 @@ states:
 
 /// The coverage of scenarios, each of which is given by the function's answer.
 fn covered(folder: &Path, answers: &[&str]) -> Coverage {
-    std::fs::write(folder.join("w.sw.yaml"), DEFINITION).unwrap();
+    let given = answers
+        .iter()
+        .map(|answer| format!("input: {{}}\nfunctions: {{f: {answer}}}\n"));
+    covered_by(folder, DEFINITION, &given.collect::<Vec<_>>())
+}
+
+/// The coverage of scenarios of a definition.
+fn covered_by(folder: &Path, definition: &str, given: &[String]) -> Coverage {
+    std::fs::write(folder.join("w.sw.yaml"), definition).unwrap();
     let covering = Covering::new(&VirtualRunner);
-    for answer in answers {
-        let text = format!(
-            "workflows: [./w.sw.yaml]\ninput: {{}}\nfunctions: {{f: {answer}}}\nexpect: {{status: completed}}\n"
-        );
+    for given in given {
+        let text = format!("workflows: [./w.sw.yaml]\n{given}expect: {{status: completed}}\n");
         let path = folder.join("x.scenario.yaml");
         let scenario = Scenario::parse(text.as_bytes(), &path).unwrap();
         covering.run(&scenario).unwrap();
@@ -169,6 +175,69 @@ fn a_page_shows_covered_and_uncovered_parts() {
     }
     // Nothing is loaded from elsewhere.
     assert!(!page.contains("src=") && !page.contains("<link") && !page.contains("@import"));
+}
+
+/// DSL 1.0, with each kind of task that has others inside.
+const NESTED: &str = "document: {dsl: '1.0.3', namespace: a, name: nested, version: 1.0.0}
+do:
+  - first:
+      try:
+        - inner:
+            if: '${ .wrong }'
+            raise: {error: {type: https://x/wrong, status: 400}}
+        - well: {set: '${ . }'}
+      catch: {do: [{caught: {set: {wrong: true}}}]}
+  - list:
+      do:
+        - one: {set: '${ . }'}
+        - two: {set: '${ . }'}
+  - loop:
+      for: {each: x, in: '${ [1, 2] }'}
+      do:
+        - l1: {set: '${ . }'}
+        - l2: {set: '${ . }'}
+  - both:
+      fork:
+        branches:
+          - b1: {set: {b: 1}}
+          - b2: {do: [{b3: {set: {b: 1}}}]}
+  - choose:
+      switch:
+        - right: {when: '${ $workflow.input.wrong | not }', then: end}
+  - last: {set: {b: 1}}
+";
+
+#[test]
+fn tasks_inside_of_others_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let of = |inputs: &[&str]| {
+        let given = inputs.iter().map(|input| format!("input: {input}\n"));
+        covered_by(folder.path(), NESTED, &given.collect::<Vec<_>>())
+    };
+    let mut right = missed(&of(&["{}"]));
+    right.sort();
+    let not_run = [
+        "state caught",
+        "state inner",
+        "state last",
+        "way caught -> end",
+        "way choose -> last",
+        "way last -> end",
+    ];
+    assert_eq!(right, not_run);
+    assert_eq!(missed(&of(&["{}", "{wrong: true}"])), [""; 0]);
+    let coverage = of(&["{}"]);
+    let text = coverage.text();
+    for line in ["  5: state not run: inner", "  9: state not run: caught"] {
+        assert!(text.lines().any(|known| known == line), "{line}\n{text}");
+    }
+    let lcov = lcov(&coverage);
+    for line in ["FN:3,first", "FN:22,b1", "DA:5,0", "DA:17,2"] {
+        assert!(lcov.lines().any(|known| known == line), "{line}\n{lcov}");
+    }
+    let row =
+        "<tr><td class=\"n\">9</td><td>state</td><td>caught</td><td class=\"no\">not run</td></tr>";
+    assert!(html(&coverage).contains(row));
 }
 
 #[test]

@@ -15,75 +15,151 @@ struct Visited {
     state: StateId,
     /// A handler has taken an error in this state.
     handled: bool,
-    failed: bool,
+    /// It has been left, and not by an error.
+    done: bool,
+}
+
+impl Visited {
+    fn at(state: StateId) -> Visited {
+        Visited {
+            state,
+            handled: false,
+            done: false,
+        }
+    }
+
+    /// The way of a handler counts where the handler takes the error.
+    fn way(&self, to: Option<StateId>) -> Option<Key> {
+        (!self.handled).then_some(Key::Exit(self.state, to))
+    }
+
+    fn end(&self) -> Option<Key> {
+        self.way(None).filter(|_| self.done)
+    }
+}
+
+/// The states that a scope is in: each but the first is in a list of tasks of one before it.
+type Path = Vec<Visited>;
+
+/// Enters a state. Returns the ways that this shows to have been taken.
+fn enter(workflow: &Workflow, path: &mut Path, entered: Visited, items: &[Item]) -> Vec<Key> {
+    let to = entered.state;
+    let flow = workflow[to].flow;
+    let is_listed = |key: &Key| items.iter().any(|item| item.key == *key);
+    let kind = |at: &Visited| &workflow[at.state].kind;
+    let before = path.iter().rposition(|at| workflow[at.state].flow == flow);
+    let around = path
+        .iter()
+        .rposition(|at| kind(at).inner_flows().any(|inner| inner == flow));
+    let mut ways = Vec::new();
+    if let Some(before) = before {
+        ways = leave(path, before + 1);
+        let before = path.pop();
+        let way = before.as_ref().and_then(|before| before.way(Some(to)));
+        let is_next = way.as_ref().is_some_and(is_listed);
+        // The next iteration begins.
+        let is_again = !is_next && workflow[flow].states.first() == Some(&to);
+        ways.extend(match is_again {
+            true => before.and_then(|before| before.end()),
+            false => way,
+        });
+    } else if let Some(around) = around {
+        ways = leave(path, around + 1);
+    }
+    path.push(entered);
+    ways
+}
+
+/// Leaves the states from `depth` on.
+fn leave(path: &mut Path, depth: usize) -> Vec<Key> {
+    path.drain(depth..).filter_map(|at| at.end()).collect()
 }
 
 pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [Item]) {
-    let mut hit = |key: Key| {
-        if let Some(item) = items.iter_mut().find(|item| item.key == key) {
+    let hit = |items: &mut [Item], key: &Key| {
+        if let Some(item) = items.iter_mut().find(|item| item.key == *key) {
             item.hits += 1;
         }
     };
-    // The way of a handler counts where the handler takes the error.
-    let way = |at: &Visited, to: Option<StateId>| (!at.handled).then_some(Key::Exit(at.state, to));
     let known = |state: StateId| (state.0 as usize) < workflow.states.len();
-    let mut scopes: HashMap<ScopeId, Visited> = HashMap::new();
+    let mut scopes: HashMap<ScopeId, Path> = HashMap::new();
     let mut is_completed = false;
     let mut handled = Vec::new();
     for entry in history {
-        match &entry.event {
+        let keys = match &entry.event {
             Event::StateEntered { state, purpose, .. } if known(*state) => {
-                hit(Key::State(*state));
-                if *purpose != Purpose::Main {
-                    continue;
+                let mut keys = vec![Key::State(*state)];
+                if *purpose == Purpose::Main {
+                    let path = scopes.entry(entry.scope.clone()).or_default();
+                    keys.extend(enter(workflow, path, Visited::at(*state), items));
                 }
-                let at = Visited {
-                    state: *state,
-                    handled: false,
-                    failed: false,
+                keys
+            }
+            Event::StateSkipped { state, .. } if known(*state) => {
+                let path = scopes.entry(entry.scope.clone()).or_default();
+                // Its own way isn't taken.
+                let skipped = Visited {
+                    handled: true,
+                    ..Visited::at(*state)
                 };
-                if let Some(before) = scopes.insert(entry.scope.clone(), at) {
-                    way(&before, Some(*state)).into_iter().for_each(&mut hit);
-                }
+                enter(workflow, path, skipped, items)
             }
             Event::StateLeft { state, failed, .. } => {
-                if let Some(at) = scopes.get_mut(&entry.scope).filter(|at| at.state == *state) {
-                    at.failed = *failed;
-                }
+                let path = scopes.get_mut(&entry.scope);
+                path.map_or_else(Vec::new, |path| {
+                    let Some(place) = path.iter().rposition(|at| at.state == *state) else {
+                        return Vec::new();
+                    };
+                    path[place].done = !failed;
+                    leave(path, place + 1)
+                })
             }
             Event::ErrorHandled { handler, .. } => {
                 if let Some(handler) = handler {
                     handled.push(*handler);
                 }
-                if let Some(at) = scopes.get_mut(&entry.scope) {
+                // A task says itself how it is left.
+                let at = scopes
+                    .get_mut(&entry.scope)
+                    .and_then(|path| path.last_mut());
+                if let Some(at) = at.filter(|_| workflow.tasks.is_none()) {
                     at.handled = true;
                 }
+                Vec::new()
             }
             Event::ActionFailed {
                 retry_ms: Some(_), ..
             } => {
-                if let Some(state) = state_of(&scopes, &entry.scope) {
-                    hit(Key::Retry(state));
-                }
+                let states = around(&scopes, &entry.scope);
+                states
+                    .first()
+                    .copied()
+                    .map(Key::Retry)
+                    .into_iter()
+                    .collect()
             }
+            Event::TaskRetried { state, .. } => vec![Key::Retry(*state)],
             Event::TimedOut { timer } => match timer.kind {
-                TimerKind::Workflow => hit(Key::Timeout(None)),
-                TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause => {}
+                TimerKind::Workflow => vec![Key::Timeout(None)],
+                TimerKind::Sleep | TimerKind::RetryDelay | TimerKind::Pause => Vec::new(),
                 _ => {
-                    if let Some(state) = state_of(&scopes, &entry.scope) {
-                        hit(Key::Timeout(Some(state)));
-                    }
+                    let states = around(&scopes, &entry.scope).into_iter();
+                    let mut keys = states.map(|state| Key::Timeout(Some(state)));
+                    let own = keys.find(|key| items.iter().any(|item| item.key == *key));
+                    own.into_iter().collect()
                 }
             },
             Event::Ended { status, .. } if entry.scope.is_root() => {
                 is_completed = *status == EndStatus::Completed;
+                Vec::new()
             }
-            _ => {}
-        }
+            _ => Vec::new(),
+        };
+        keys.iter().for_each(|key| hit(items, key));
     }
     if is_completed {
-        for at in scopes.values().filter(|at| !at.failed || at.handled) {
-            way(at, None).into_iter().for_each(&mut hit);
+        for path in scopes.values_mut() {
+            leave(path, 0).iter().for_each(|key| hit(items, key));
         }
     }
     for item in items {
@@ -93,15 +169,18 @@ pub(super) fn count(workflow: &Workflow, history: &[HistoryEntry], items: &mut [
     }
 }
 
-/// The current state of a scope. For a branch without states of its own, it is the state that forked it.
-fn state_of(scopes: &HashMap<ScopeId, Visited>, scope: &ScopeId) -> Option<StateId> {
+/// The current state of a scope and those around it, the innermost first.
+fn around(scopes: &HashMap<ScopeId, Path>, scope: &ScopeId) -> Vec<StateId> {
+    let mut states = Vec::new();
     let mut id = scope.to_string();
     loop {
-        if let Some(at) = scopes.get(&ScopeId::new(id.as_str())) {
-            return Some(at.state);
-        }
+        let path = scopes.get(&ScopeId::new(id.as_str()));
+        let path = path.into_iter().flatten().rev();
+        states.extend(path.map(|at| at.state));
         // The id of a child is '<parent>.<fork>.<index>'.
-        let parent = id.rfind('.').and_then(|end| id[..end].rfind('.'))?;
-        id.truncate(parent);
+        match id.rfind('.').and_then(|end| id[..end].rfind('.')) {
+            Some(parent) => id.truncate(parent),
+            None => return states,
+        }
     }
 }

@@ -21,7 +21,9 @@ pub use definition::sizes::Sizes;
 pub use definition::{Definition, Problem};
 pub use migration::{Migration, Misfit};
 pub use parts::forks::branch_scope;
-pub use parts::request::{Auth, Request, auth_without_instance, pending_request};
+pub use parts::request::{
+    Auth, Request, arguments_without_instance, auth_without_instance, pending_request,
+};
 pub use parts::retries::leaves_outcome_open;
 pub use patch::Patch;
 pub use scope::apply::apply;

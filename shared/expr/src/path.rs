@@ -189,7 +189,7 @@ impl PathExpr {
                             Some(index) => Ok(Known::Index(index as i64)),
                             None => Err(PathError::Index("a fraction")),
                         },
-                        _ => Err(PathError::Index(index.kind())),
+                        _ => Err(PathError::Index(index.kind_in_words())),
                     }
                 }
             })
@@ -207,7 +207,7 @@ impl PathExpr {
         };
         PathError::Mismatch {
             at,
-            kind: text::kind(here),
+            kind: Data(here.clone()).kind_in_words(),
             step: step_shown,
         }
     }

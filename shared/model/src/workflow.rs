@@ -133,6 +133,18 @@ impl Workflow {
         states.find(|&&id| *self[id].name == *name).copied()
     }
 
+    /// The state of the workflow's own flow that is around a state with this name.
+    pub fn main_state_around(&self, name: &str) -> Option<StateId> {
+        let mut main = self[Workflow::ROOT].states.iter();
+        main.find(|&&id| self.is_around(id, name)).copied()
+    }
+
+    fn is_around(&self, outer: StateId, name: &str) -> bool {
+        let inner = self[outer].kind.flows().into_iter();
+        let mut inner = inner.flat_map(|flow| &self[flow].states);
+        inner.any(|&id| *self[id].name == *name || self.is_around(id, name))
+    }
+
     /// An action's name, or the name of its function, event or sub-workflow.
     pub fn action_name(&self, action: &Action) -> Option<String> {
         let function = |id: FunctionId| {

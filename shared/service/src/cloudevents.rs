@@ -58,7 +58,9 @@ pub enum Invalid {
 
 /// An event in the JSON format.
 pub fn structured(json: &Data) -> Result<CloudEvent, Invalid> {
-    let members = json.as_object().ok_or(Invalid::NoObject(json.kind()))?;
+    let members = json
+        .as_object()
+        .ok_or(Invalid::NoObject(json.kind_in_words()))?;
     let mut attributes = BTreeMap::new();
     let (mut data, mut base64) = (None, None);
     for (name, value) in members.iter() {
@@ -229,7 +231,10 @@ fn attribute(name: &str, value: &Data) -> Result<(), Invalid> {
             "string" | "boolean" => long(name, value)?,
             "number" if is_integer(value) => {}
             kind => {
-                let kind = if kind == "number" { "a fraction" } else { kind };
+                let kind = match kind {
+                    "number" => "a fraction",
+                    _ => value.kind_in_words(),
+                };
                 return Err(Invalid::Kind {
                     name: name.to_owned(),
                     kind: kind.to_owned(),

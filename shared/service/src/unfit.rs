@@ -4,7 +4,7 @@ use std::fmt;
 
 use swirl_engine::{Patch, Rejection, can_edit, can_rerun, can_skip};
 use swirl_model::ids::InstanceId;
-use swirl_model::instance::{Instance, Status};
+use swirl_model::instance::{Header, Instance, Status};
 use swirl_model::scope::Scope;
 use swirl_model::workflow::Workflow;
 
@@ -16,6 +16,8 @@ pub enum Unfit {
     Unknown,
     /// The status doesn't allow it, with the reason.
     Status(String),
+    /// An instance cannot be continued at this state; the text says why.
+    State(String),
     /// This other instance now runs under the same key.
     KeyInUse {
         key: String,
@@ -42,6 +44,7 @@ impl Unfit {
         match self {
             Unfit::Unknown => "unknown-instance",
             Unfit::Status(_) | Unfit::OwnData { .. } => "wrong-status",
+            Unfit::State(_) => "unknown-state",
             Unfit::Patch(_) => "patch-failed",
             Unfit::KeyInUse { .. } => "key-in-use",
             Unfit::Misfit(_) => "does-not-fit",
@@ -63,23 +66,51 @@ impl fmt::Display for Unfit {
                 )?;
                 match state {
                     Some(state) => {
-                        write!(f, ": rerun the state '{state}' with the data that you want")
+                        write!(f, ": rerun '{state}' with the data that you want")
                     }
                     None => Ok(()),
                 }
             }
             Unfit::Status(reason)
+            | Unfit::State(reason)
             | Unfit::Patch(reason)
             | Unfit::Misfit(reason)
             | Unfit::Version(reason)
             | Unfit::Busy(reason) => write!(f, "{reason}"),
             Unfit::KeyInUse { key, by } => {
-                const CHARS_MAX: usize = 100;
-                let short: String = key.chars().take(CHARS_MAX).collect();
-                let rest = if short.len() < key.len() { "…" } else { "" };
-                write!(f, "instance {by} runs under the key '{short}{rest}' by now")
+                write!(
+                    f,
+                    "instance {by} runs under the key '{}' by now",
+                    short(key)
+                )
             }
         }
+    }
+}
+
+/// A client's text, as much as a message shows of it.
+fn short(text: &str) -> String {
+    const CHARS_MAX: usize = 100;
+    let short: String = text.chars().take(CHARS_MAX).collect();
+    let rest = if short.len() < text.len() { "…" } else { "" };
+    short + rest
+}
+
+/// The reason why no instance can be continued at a state.
+fn not_to_rerun(header: &Header, workflow: &Workflow, name: &str) -> String {
+    let word = match workflow.tasks {
+        Some(_) => "task",
+        None => "state",
+    };
+    let asked = short(name);
+    match workflow.main_state_around(name) {
+        Some(around) => {
+            let around = &workflow[around].name;
+            format!(
+                "only a {word} of the main list can be rerun: rerun '{around}', which '{asked}' is part of"
+            )
+        }
+        None => format!("{} has no {word} '{asked}'", header.definition),
     }
 }
 
@@ -279,14 +310,15 @@ impl Service {
             let Some(root) = root.filter(|root| !can_edit(root)) else {
                 return Ok(None);
             };
-            let state = root.position().and_then(|position| position.state);
+            let outermost = root.frames.first().map(|frame| frame.state);
+            let state = outermost.or_else(|| root.state());
             let state = state.filter(|state| can_rerun(&definition, header, *state));
             return Ok(Some(Unfit::OwnData {
                 state: state.map(|state| workflow[state].name.to_string()),
             }));
         };
         Ok(match workflow.state_by_name(Workflow::ROOT, name) {
-            None => status(Rejection::UnknownState),
+            None => Some(Unfit::State(not_to_rerun(header, workflow, name))),
             Some(state) if !can_rerun(&definition, header, state) => {
                 status(Rejection::NotOfMainFlow)
             }

@@ -242,7 +242,15 @@ async fn refusals(dev: &Dev) {
     publish(dev, &[JSON], event("x", "x").to_string())
         .await
         .refused(415, "no-cloudevent");
-    publish(dev, &[], "").await.refused(415, "no-cloudevent");
+    let nothing = publish(dev, &[], "").await;
+    assert!(
+        nothing
+            .text
+            .contains("the Content-Type is missing, and there are no ce- headers"),
+        "{}",
+        nothing.text
+    );
+    nothing.refused(415, "no-cloudevent");
     publish(dev, &[STRUCTURED], "{")
         .await
         .refused(400, "invalid-json");

@@ -157,6 +157,17 @@ async fn commands(dev: &Dev) {
     let (code, out, err) = dev.run(&start);
     assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
     let second = err.split_whitespace().nth(1).unwrap();
+    let (code, out, err) = dev.run(&[&start[..], &["--output", "json"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(told, json!({"id": second, "status": "running"}), "{err}");
+    assert_eq!(code, Some(3), "{err}");
+    let (code, out, err) = dev.run(&["export", "nosuch", "--output", "json"]);
+    let told: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        (code, &told["code"]),
+        (Some(1), &json!("unknown-instance")),
+        "{err}"
+    );
     assert!(
         err.contains("is started") && err.contains("still running"),
         "{err}"

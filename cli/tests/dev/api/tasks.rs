@@ -94,6 +94,11 @@ async fn on_the_command_line(dev: &Dev) {
     assert_eq!(done["output"]["limit"], 40, "{done:#}");
 
     let id = faulted(dev, "task-rerun").await;
+    let (code, text, told) = dev.run(&["rerun", &id, "--state", "flaky"]);
+    assert!(
+        code == Some(1) && told.contains("rerun 'work', which 'flaky' is part of"),
+        "{text}{told}"
+    );
     let (code, text, told) = dev.run(&[&["rerun", &id, "--state", "work"][..], &with].concat());
     assert_eq!(code, Some(0), "{text}{told}");
     let done = having(dev, &id, "completed").await;
@@ -130,6 +135,7 @@ async fn in_batches(dev: &Dev) {
     assert_eq!(again["afterwards"]["failedAgain"], 3, "{again:#}");
     let wrong = carry_out(json!({"operation": "rerun", "state": "flaky"})).await;
     assert_eq!(wrong["refused"], 3, "it isn't in the main list: {wrong:#}");
+    assert_eq!(wrong["refusals"]["unknown-state"], 3, "{wrong:#}");
     let patched = carry_out(json!({"operation": "rerun", "state": "work",
         "patch": ".key = \"patched\""}));
     let patched = patched.await;

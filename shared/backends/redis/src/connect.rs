@@ -48,7 +48,24 @@ enum Servers {
 const PROBES_PER_MASTER: usize = 64;
 
 impl Link {
+    /// Connects. The error names the servers, without their passwords.
     pub async fn open(options: &Options) -> Result<Link, ConnectError> {
+        Link::opened(options).await.map_err(|error| match error {
+            ConnectError::Store(Error::Unavailable(text)) => {
+                let infos = options.urls.iter().map(|url| address(url, options));
+                let places = infos.flatten().map(|info| info.addr().to_string());
+                let places = places.collect::<Vec<_>>().join(", ");
+                let text = match text.strip_prefix("Redis: ") {
+                    Some(reason) => format!("Redis at {places}: {reason}"),
+                    None => text,
+                };
+                ConnectError::Store(Error::Unavailable(text))
+            }
+            other => other,
+        })
+    }
+
+    async fn opened(options: &Options) -> Result<Link, ConnectError> {
         // Another provider may already be set, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let limits = Limits {

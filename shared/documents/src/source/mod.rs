@@ -135,7 +135,10 @@ fn empty() -> Diagnostic {
         Place::default(),
         "the document is empty",
     )
-    .with_hint("a workflow definition is an object with at least 'id', 'specVersion' and 'states'")
+    .with_hint(
+        "a workflow definition is an object with at least 'document' and 'do', or in the older editions 'id', \
+         'specVersion' and 'states'",
+    )
 }
 
 fn decode(bytes: &[u8], limits: &Limits) -> Result_<String> {

@@ -26,9 +26,9 @@ impl Ctx<'_> {
             return Ok(input);
         }
         let message = format!(
-            "the input of '{}', which this instance continues as, must be an object, and is {}",
+            "the input of '{}', which this instance continues as, must be an object, not {}",
             continuation.workflow,
-            input.kind()
+            input.kind_in_words()
         );
         Err(WorkflowError::new(names::INPUT_VALIDATION, message))
     }

@@ -9,7 +9,7 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::Header;
 use swirl_model::messages::Consumes;
 use swirl_model::scope::{ActionStep, Scope};
-use swirl_model::workflow::{ActionKind, AuthId, AuthScheme, FunctionId};
+use swirl_model::workflow::{ActionKind, AuthId, AuthScheme, FunctionId, Template};
 use swirl_model::{Data, WorkflowError};
 
 use super::subscription::Consumer;
@@ -156,11 +156,31 @@ pub fn auth_without_instance(
     id: AuthId,
     env: &Env,
 ) -> Result<Auth, WorkflowError> {
+    without_instance(def, env, &Data::NULL, |view| auth(view, id, &Data::NULL))
+}
+
+/// Evaluates the arguments of a task's call without an instance. The expressions see what those of
+/// [`auth_without_instance`] see, and the task's input.
+pub fn arguments_without_instance(
+    def: &Definition,
+    arguments: &Template,
+    input: &Data,
+    env: &Env,
+) -> Result<Data, WorkflowError> {
+    without_instance(def, env, input, |view| view.template(arguments, input))
+}
+
+fn without_instance<R>(
+    def: &Definition,
+    env: &Env,
+    input: &Data,
+    evaluate: impl FnOnce(&View<'_>) -> R,
+) -> R {
     let header = Header {
         id: InstanceId::new(""),
         definition: def.id.clone(),
         version: def.id.version.to_string(),
-        input: Data::NULL,
+        input: input.clone(),
         started_at: env.now,
         parent: None,
         continued_from: None,
@@ -179,8 +199,11 @@ pub fn auth_without_instance(
         header: &header,
         params: &[],
         last_error: None,
-        task: TaskView::default(),
+        task: TaskView {
+            data: Some(input),
+            ..TaskView::default()
+        },
         error: None,
     };
-    auth(&view, id, &Data::NULL)
+    evaluate(&view)
 }

@@ -319,7 +319,7 @@ impl View<'_> {
         IsoDuration::parse(text.trim()).map_err(|_| {
             let source = shorten(&self.def.workflow[id].text);
             let gave = if uses_secrets(&self.def.programs[id.0 as usize]) {
-                value.kind().to_owned()
+                value.kind_in_words().to_owned()
             } else {
                 shorten(&value.to_string())
             };
@@ -341,7 +341,7 @@ impl View<'_> {
         value.as_bool().ok_or_else(|| {
             let text = &self.def.workflow[id].text;
             let gave = if uses_secrets(&self.def.programs[id.0 as usize]) {
-                value.kind().to_owned()
+                value.kind_in_words().to_owned()
             } else {
                 shorten(&value.to_string())
             };

@@ -63,7 +63,10 @@ pub fn new_instance(
     at: Timestamp,
 ) -> Result<(Header, Scope), WorkflowError> {
     if !new.input.is_object() && def.workflow.tasks.is_none() {
-        let message = format!("the input must be an object, and is {}", new.input.kind());
+        let message = format!(
+            "the input must be an object, not {}",
+            new.input.kind_in_words()
+        );
         return Err(WorkflowError::new(names::INPUT_VALIDATION, message));
     }
     let mut new = new;

@@ -34,7 +34,7 @@ impl Kind for Foreach {
             let message = format!(
                 "inputCollection '{}' gave {} instead of an array",
                 at.workflow()[self.input].text,
-                items.kind()
+                items.kind_in_words()
             );
             return Err(WorkflowError::new(names::COLLECTION_NOT_ARRAY, message));
         };
@@ -191,7 +191,10 @@ fn collect(foreach: &Foreach, at: &mut At<'_, '_>, results: Vec<Data>) -> Check 
         None if old.is_null() => Vec::new(),
         None => {
             let text = &at.workflow()[path].text;
-            let message = format!("outputCollection '{text}' is {} already", old.kind());
+            let message = format!(
+                "outputCollection '{text}' is {} already",
+                old.kind_in_words()
+            );
             return Err(WorkflowError::new(names::MERGE_TYPE_MISMATCH, message));
         }
     };

@@ -106,6 +106,24 @@ impl StateKind {
         }
     }
 
+    /// The flows of states inside it, in its own scope and in others.
+    pub fn flows(&self) -> Vec<FlowId> {
+        let of_body = |body: &Body| match body {
+            Body::Flow(flow) => Some(*flow),
+            Body::Actions(_) => None,
+        };
+        let mut flows: Vec<FlowId> = self.inner_flows().collect();
+        match self {
+            StateKind::Foreach(foreach) => flows.extend(of_body(&foreach.body)),
+            StateKind::Parallel(parallel) => {
+                let bodies = parallel.branches.iter().map(|branch| &branch.body);
+                flows.extend(bodies.filter_map(of_body));
+            }
+            _ => {}
+        }
+        flows
+    }
+
     /// The lists of tasks that run in the same scope.
     pub fn inner_flows(&self) -> impl Iterator<Item = FlowId> {
         let (body, handler) = match self {

@@ -14,7 +14,7 @@ mod tests;
 use std::path::Path;
 
 use swirl_api::history::HistoryEntry;
-use swirl_coverage::lines_of_states;
+use swirl_coverage::{line_of_task, lines_of_states};
 use swirl_documents::source::{self, Limits};
 use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
@@ -260,8 +260,8 @@ fn departure(found: &Found<'_>, changed: &[Changed]) -> Departure {
         let root = source::parse(one.text.as_bytes(), &Limits::default()).ok()?;
         let line = if one.workflow.tasks.is_some() {
             let mut tasks = one.workflow.states.iter();
-            let task = tasks.find(|task| &*task.name == state)?;
-            root.at(&task.pointer)?.line()
+            let found = tasks.find(|task| &*task.name == state)?;
+            line_of_task(Some(&root), found, found.task.as_ref()?)?
         } else {
             let lines = lines_of_states(Some(&root));
             lines.into_iter().find(|(name, _)| name == state)?.1

@@ -135,8 +135,8 @@ fn refused_starts_are_reported() {
         .map(|(key, why)| format!("{key}: {why}"))
         .collect();
     insta::assert_snapshot!(described.join("\n"), @r"
-        input: InputValidation: the input must be an object, and is array
-        start[1]: InputValidation: the input must be an object, and is string
+        input: InputValidation: the input must be an object, not an array
+        start[1]: InputValidation: the input must be an object, not a string
         ");
 }
 

@@ -13,6 +13,7 @@ mod keys;
 mod migrated;
 mod pending;
 mod reconciler;
+mod rerun;
 mod retried;
 mod schedules;
 mod secrets;

@@ -122,7 +122,7 @@ impl Builder<'_> {
         match &node.value {
             Value::String(text) => text.to_string(),
             Value::Array(_) | Value::Object(_) => {
-                let message = format!("a key must be a text, and is {}", node.kind_word());
+                let message = format!("a key must be a text, not {}", node.kind_word());
                 self.diagnostics.error(codes::KEY_NOT_TEXT, here, message);
                 String::new()
             }
