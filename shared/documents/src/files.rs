@@ -2,7 +2,7 @@
 //! read, and pipes that a shell makes for a command: `swirl validate <(helm template .)`.
 
 use std::fs::File;
-use std::io::{Error, Read, Result};
+use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
 /// The largest file for which no other limit is given, in bytes.
@@ -21,7 +21,7 @@ pub fn open(path: &Path) -> Result<File> {
         .to_str()
         .is_some_and(|path| OPEN_FILES.iter().any(|open| path.starts_with(open)));
     if !is_open {
-        let kind = std::fs::metadata(path)?;
+        let kind = std::fs::metadata(path).map_err(in_words)?;
         if kind.is_dir() {
             return Err(Error::other("it is a folder"));
         }
@@ -29,7 +29,21 @@ pub fn open(path: &Path) -> Result<File> {
             return Err(Error::other("it is not a file, but a pipe or a device"));
         }
     }
-    File::open(path)
+    File::open(path).map_err(in_words)
+}
+
+/// The error without the number that the operating system has for it.
+#[must_use]
+pub fn in_words(error: Error) -> Error {
+    if error.raw_os_error().is_none() {
+        return error;
+    }
+    let text = error.to_string();
+    let words = match error.kind() {
+        ErrorKind::NotFound => "there is no such file",
+        _ => text.split(" (os error").next().unwrap_or(&text),
+    };
+    Error::new(error.kind(), words)
 }
 
 /// Reads a file of at most this size.
@@ -75,6 +89,11 @@ mod tests {
             assert!(refused(path, 4).contains("a pipe or a device"));
         }
         assert!(refused(folder.path(), 4).contains("folder"));
+        assert_eq!(
+            refused(&folder.path().join("none"), 4),
+            "there is no such file"
+        );
+        assert_eq!(refused(&file.join("below"), 4), "Not a directory");
         // An open file has no name.
         use std::os::fd::AsRawFd;
         let open = std::fs::File::open(&file).unwrap();

@@ -93,7 +93,7 @@ pub struct UnknownEdition {
     pub version: String,
 }
 
-const VERSIONS: [&str; 3] = ["specVersion", "schemaVersion", "schema-version"];
+pub(crate) const VERSIONS: [&str; 3] = ["specVersion", "schemaVersion", "schema-version"];
 
 /// The later generation of the language, which is a different one. `document.dsl` names its version.
 pub const DSL: &str = "dsl";

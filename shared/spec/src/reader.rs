@@ -108,6 +108,7 @@ fn read_detected(
     } else if !detected.also.is_empty() {
         ambiguous(&mut ctx, root, &detected);
     }
+    padded_version(&mut ctx, root);
     match entry {
         Some(entry) => {
             let mut root = root.clone();
@@ -167,6 +168,23 @@ fn misled(ctx: &mut Ctx<'_>, root: &Node, property: &str, detected: &Detected) {
     // The names of the properties here are meant as they are.
     let location = ctx.location(root.get(property).unwrap_or(root));
     ctx.warn_as_is(&location, codes::MISLEADING_EDITION, message, hint);
+}
+
+/// Blanks around a version don't hide the edition (docs/language.md#decision-96).
+fn padded_version(ctx: &mut Ctx<'_>, root: &Node) {
+    for property in edition::VERSIONS {
+        let Some(node) = root.get(property) else {
+            continue;
+        };
+        let text = node.as_str().unwrap_or_default();
+        let version = text.trim();
+        if version != text && !version.is_empty() {
+            let message = format!("'{property}' has blanks around '{version}'");
+            let location = ctx.location(node);
+            let hint = format!("write '{version}'");
+            ctx.warn_as_is(&location, codes::LOOSE_FORM, message, hint);
+        }
+    }
 }
 
 /// How a document states that it is of an edition.

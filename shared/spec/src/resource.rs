@@ -198,7 +198,7 @@ impl Resources for FileResources {
         let unreadable = |error: std::io::Error| ResourceError::Unreadable {
             uri: uri.to_owned(),
             path: path.display().to_string(),
-            reason: error.to_string(),
+            reason: files::in_words(error).to_string(),
         };
         let real = path.canonicalize().map_err(unreadable)?;
         if !self.anywhere {
@@ -305,7 +305,7 @@ mod tests {
             ("large.json", "more than 5 bytes"),
             ("../secret", "outside of the folder"),
             ("file:///etc/passwd", "outside of the folder"),
-            ("none.json", "cannot be read from"),
+            ("none.json", "none.json: there is no such file"),
             (".", "it is a folder"),
             ("a%2", "percent escape"),
             ("https://example.org/a", "the scheme 'https'"),

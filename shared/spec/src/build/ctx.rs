@@ -123,6 +123,8 @@ pub(crate) struct Ctx<'a> {
     pub edges: Vec<Edge>,
     /// States with an `end` of their own or in a condition.
     pub ends: Vec<StateId>,
+    /// Flows with a state of an unknown kind, of which nobody can say where it leads.
+    pub of_unknown_kind: Vec<FlowId>,
     /// Some end terminates, or continues as another instance.
     pub terminates: bool,
     /// The state being read.
@@ -209,6 +211,7 @@ impl<'a> Ctx<'a> {
             literal_hint: false,
             edges: Vec::new(),
             ends: Vec::new(),
+            of_unknown_kind: Vec::new(),
             terminates: false,
             state: StateId(0),
             compensating: false,

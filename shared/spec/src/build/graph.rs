@@ -206,9 +206,11 @@ impl Ctx<'_> {
             codes::UNKNOWN_STATE,
         ];
         let mut findings = self.diagnostics.iter();
-        if findings.any(|found| {
-            found.is_error() && hides.contains(&found.code) && found.pointer.contains("/states")
-        }) {
+        let is_hidden = self.of_unknown_kind.contains(&self.flow())
+            || findings.any(|found| {
+                found.is_error() && hides.contains(&found.code) && found.pointer.contains("/states")
+            });
+        if is_hidden {
             return;
         }
         let lost: Vec<(String, Location)> = self

@@ -132,6 +132,12 @@ impl Rule {
         }
     }
 
+    /// Whether it changes states themselves, not something in them.
+    pub fn is_of_states(&self) -> bool {
+        let rest = self.at.strip_prefix("/states/*");
+        rest.is_some_and(|rest| !rest.contains('/'))
+    }
+
     /// The words of a property that the rule knows.
     pub fn words(&self) -> Vec<&'static str> {
         match self.change {

@@ -2,6 +2,7 @@
 //! (docs/language.md#decision-96).
 
 pub(crate) mod errors;
+pub(crate) mod events;
 pub(crate) mod find;
 pub(crate) mod identity;
 pub(crate) mod loose;

@@ -16,6 +16,28 @@ const FUNCTIONS: [&str; 7] = [
     "custom",
 ];
 
+/// A state whose `type` is misspelt is read as the kind that it is meant to be.
+pub(crate) fn misspelt_type(ctx: &mut Ctx<'_>, state: &mut Node) {
+    if state.get("type").is_some() {
+        return;
+    }
+    let mut near = ctx.near(state, &["type"]);
+    let Some((member, word)) = near.find_map(|member| Some((member, member.value().as_str()?)))
+    else {
+        return;
+    };
+    let key = member.key().to_owned();
+    let location = ctx.place(member.key_place());
+    let message = match ctx.kind_of(word).0 {
+        Some(kind) => format!("a state of type '{kind}' has no property '{key}'"),
+        None => format!("a state has no property '{key}'"),
+    };
+    drop(near);
+    let hint = "did you mean 'type'?".to_owned();
+    ctx.error_as_is(&location, codes::UNKNOWN_PROPERTY, message, hint);
+    state.rename(&key, "type");
+}
+
 /// `type` of a state, in any case (docs/language.md#decision-4).
 pub(crate) fn state_word(ctx: &mut Ctx<'_>, state: &mut Node) {
     let further = ctx.dialect.parts.further_kinds.iter().copied();

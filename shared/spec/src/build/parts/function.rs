@@ -163,7 +163,10 @@ impl Ctx<'_> {
                     && best != other
                 {
                     let message = format!("'type' cannot be '{other}': it is {}", words(&TYPES));
-                    let hint = format!("did you mean '{best}'?");
+                    let hint = match near {
+                        Some(_) => format!("write '{best}': case matters"),
+                        None => format!("did you mean '{best}'?"),
+                    };
                     self.error(node, codes::UNKNOWN_VALUE, message, hint);
                     return Some(type_of(best));
                 }
@@ -482,6 +485,28 @@ mod tests {
                 findings(&format!("functions: [{function}]\n{STATES}")),
                 expected,
                 "{function}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_type_in_another_case_is_told_from_a_misspelt_one() {
+        for (word, hint) in [
+            ("REST", "write 'rest': case matters"),
+            ("ret", "did you mean 'rest'?"),
+        ] {
+            let text = format!(
+                "id: t\nversion: 1.0.0\nspecVersion: '0.8'\nfunctions: [{{name: f, operation: 'a#b', type: {word}}}]\n{STATES}"
+            );
+            let reading = read(
+                text.as_bytes(),
+                &MapResources::default(),
+                &Options::default(),
+            );
+            let mut findings = reading.diagnostics.iter();
+            assert!(
+                findings.any(|finding| finding.hint.as_deref() == Some(hint)),
+                "{hint}"
             );
         }
     }

@@ -7,6 +7,7 @@ use swirl_model::workflow::{Schema, State, Workflow};
 use super::states::{self, StateReader};
 use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj, StateHead};
+use crate::build::rule::Rule;
 use crate::build::values::meant_word;
 
 /// Properties that every state may have. Each kind adds its own.
@@ -89,9 +90,13 @@ impl Ctx<'_> {
                 self.object(node, &format!("a state of type '{}'", kind.word), &known)?
             }
             None => {
+                self.of_unknown_kind.push(self.flow());
                 known.extend(states::KINDS.iter().flat_map(|kind| kind.properties));
                 known.extend(self.dialect.parts.foreach_max.then_some("max"));
                 known.extend(self.dialect.further.iter().flat_map(|(_, names)| *names));
+                known.extend(self.dialect.own_names.iter().map(|(_, own)| *own));
+                let of_states = self.rules.iter().filter(|rule| rule.is_of_states());
+                known.extend(of_states.flat_map(Rule::names));
                 self.object(node, "a state", &known)?
             }
         };
@@ -106,7 +111,11 @@ impl Ctx<'_> {
         let compensated_by = obj
             .get("compensatedBy")
             .and_then(|node| self.state_ref(node, "'compensatedBy'"));
-        let has_next = kind.is_none_or(|kind| kind.has_next);
+        // A state of an unknown kind may be a switch, which has neither.
+        let has_next = match kind {
+            Some(kind) => kind.has_next,
+            None => obj.has("transition") || obj.has("end"),
+        };
         let mut next = None;
         if has_next {
             next = self.next(obj, "a state", !self.compensating);
@@ -152,11 +161,7 @@ impl Ctx<'_> {
 
     fn state_kind(&mut self, node: &Node) -> Option<&'static StateReader> {
         let Some(word) = node.get("type") else {
-            if let Some(meant) = self.near(node, &["type"]).next() {
-                let word = self.kind_of(meant.value().as_str()?).0?;
-                return states::KINDS.iter().find(|kind| kind.word == word);
-            }
-            self.missing(Obj { node }, "a state", &["type"]);
+            self.missing_here(node, "a state", &["type"]);
             return None;
         };
         let word = self.kind_word(word)?;
@@ -175,7 +180,7 @@ impl Ctx<'_> {
     }
 
     /// The kind of state that a word names, or means with a typing error, which the advice is about.
-    fn kind_of(&self, word: &str) -> (Option<&'static str>, Option<Advice>) {
+    pub fn kind_of(&self, word: &str) -> (Option<&'static str>, Option<Advice>) {
         let own = states::KINDS.iter().map(|kind| kind.word);
         let further = self.dialect.parts.further_kinds.iter().copied();
         let kinds: Vec<&str> = own.chain(further).collect();

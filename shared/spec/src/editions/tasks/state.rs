@@ -43,6 +43,8 @@ impl Reader<'_, '_> {
         let input_schema = self.state_schema(obj, "dataInputSchema");
         let output_schema = self.state_schema(obj, "dataOutputSchema");
         let Some(kind) = kind else {
+            let flow = self.flow();
+            self.of_unknown_kind.push(flow);
             self.handlers(obj);
             return None;
         };

@@ -43,6 +43,8 @@ impl Reader<'_, '_> {
             self.ctx.check_name(node, "a state's name", name);
         }
         let Some(kind) = kind else {
+            let flow = self.ctx.flow();
+            self.ctx.of_unknown_kind.push(flow);
             let filter = self.filter(obj, "a state");
             self.selection(filter.input);
             self.selection(filter.output);
@@ -83,8 +85,8 @@ impl Reader<'_, '_> {
     fn kind(&mut self, node: &Node) -> Option<&'static StateReader> {
         let obj = Obj { node };
         let Some(place) = obj.get("type") else {
-            self.ctx.missing(obj, "a state", &["type"]);
             self.ctx.misspelt(node, "a state", "type");
+            self.ctx.missing(obj, "a state", &["type"]);
             return None;
         };
         let words: Vec<&'static str> = states::KINDS.iter().map(|kind| kind.word).collect();

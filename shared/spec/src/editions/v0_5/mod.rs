@@ -10,8 +10,8 @@ mod ways;
 
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::earlier::identity::{name_for_id, state_ids};
-use crate::build::earlier::words::state_word;
-use crate::build::earlier::{errors, older, shapes, states as of_0_6};
+use crate::build::earlier::words::{misspelt_type, state_word};
+use crate::build::earlier::{errors, events, older, shapes, states as of_0_6};
 use crate::build::parts::workflow;
 use crate::build::rule::Rule;
 
@@ -108,6 +108,7 @@ const NOT_OFFERED: &[&str] = &[
 ];
 
 pub(super) const RULES: &[Rule] = &[
+    Rule::at("/states/*").with(misspelt_type),
     Rule::at("/states/*")
         .with(older::spring)
         .knowing(older::SPRING),
@@ -128,6 +129,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/events/*")
         .with(older::correlation_token)
         .knowing(&["correlationToken"]),
+    Rule::at("/events/*").with(events::incomplete),
     Rule::at("/events/*").unknown(&["dataOnly"]),
     Rule::at("/functions/*").unknown(&["authRef"]),
     Rule::at("/functions/*[resource]")

@@ -160,6 +160,12 @@ fn waits_for_nothing(ctx: &mut Ctx<'_>, state: &mut Node) {
 pub(super) fn schedule(ctx: &mut Ctx<'_>, node: &Node) -> Option<Schedule> {
     let known = &["interval", "cron", "directInvoke", "timezone"];
     let obj = ctx.object(node, "a schedule", known)?;
+    if ctx.meant(obj, "directInvoke").is_none() {
+        let message =
+            "the schedule has no 'directInvoke': instances can be started outside of it too";
+        let hint = "add 'directInvoke: allow'".to_owned();
+        ctx.warn(node, codes::MISSING_PROPERTY, message, hint);
+    }
     let deny = ctx.word(obj, "directInvoke", &["allow", "deny"]) == Some("deny");
     let (when, timezone) = ctx.times(obj, Ctx::window)?;
     Some(Schedule {

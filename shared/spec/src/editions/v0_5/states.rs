@@ -155,6 +155,12 @@ pub(super) fn own_workflow(ctx: &mut Ctx<'_>, root: &mut Node) {
 /// It doesn't wait unless that is stated.
 pub(super) fn subflow(ctx: &mut Ctx<'_>, state: &mut Node) {
     if state.get("waitForCompletion").is_none() {
+        if ctx.near(state, &["waitForCompletion"]).next().is_none() {
+            let message =
+                "the subflow state has no 'waitForCompletion': it doesn't wait for the workflow";
+            let hint = "add 'waitForCompletion', true or false".to_owned();
+            ctx.warn(state, codes::MISSING_PROPERTY, message, hint);
+        }
         state.put("waitForCompletion", state.flag_here(false));
     }
     of_0_6::subflow(ctx, state);

@@ -6,8 +6,8 @@
 use crate::build::dialect::{Dialect, Parts};
 use crate::build::earlier::identity::{name_for_id, start_missing, state_ids};
 use crate::build::earlier::loose::{in_action, in_entry, in_state};
-use crate::build::earlier::words::{function_word, state_word};
-use crate::build::earlier::{errors, older, snapshots, states};
+use crate::build::earlier::words::{function_word, misspelt_type, state_word};
+use crate::build::earlier::{errors, events, older, snapshots, states};
 use crate::build::rule::Rule;
 
 /// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
@@ -35,6 +35,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 pub(super) const RULES: &[Rule] = &[
+    Rule::at("/states/*").with(misspelt_type),
     Rule::at("/**/actions/*")
         .with(in_action)
         .knowing(&["args", "actionFilter"]),
@@ -64,6 +65,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/events/*")
         .with(older::correlation_token)
         .knowing(&["correlationToken"]),
+    Rule::at("/events/*").with(events::incomplete),
     Rule::at("/states/*[type=foreach]")
         .with(older::iteration_param)
         .knowing(&["inputParameter"]),

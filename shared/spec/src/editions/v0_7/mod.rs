@@ -6,11 +6,12 @@
 mod later;
 
 use crate::build::dialect::{Dialect, Parts};
+use crate::build::earlier::events;
 use crate::build::earlier::identity::{name_for_id, start_missing, state_ids};
 use crate::build::earlier::loose::{in_action, in_entry, in_state};
 use crate::build::earlier::older::{self, NAMES, names as names_of_earlier_editions};
 use crate::build::earlier::snapshots;
-use crate::build::earlier::words::{self, function_word, state_word};
+use crate::build::earlier::words::{self, function_word, misspelt_type, state_word};
 use crate::build::rule::Rule;
 
 /// jq in `${ }`, with older rules for words and retries (docs/language.md#decision-4 and #decision-20).
@@ -31,6 +32,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 pub(super) const RULES: &[Rule] = &[
+    Rule::at("/states/*").with(misspelt_type),
     Rule::at("/**/actions/*")
         .with(in_action)
         .knowing(&["args", "actionFilter"]),
@@ -54,6 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule::at("/events/*")
         .with(older::correlation_token)
         .knowing(&["correlationToken"]),
+    Rule::at("/events/*").with(events::incomplete),
     Rule::at("").with(snapshots::start_in_a_state),
     Rule::at("").with(older::starts_at).knowing(&["startsAt"]),
     Rule::at("").with(start_missing),

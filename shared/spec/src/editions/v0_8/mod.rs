@@ -13,6 +13,7 @@ use crate::build::earlier::identity::state_ids as names_for_ids;
 use crate::build::earlier::loose::{in_action, in_entry, in_state, warn};
 use crate::build::earlier::older::{self, NAMES, names as names_of_earlier_editions};
 use crate::build::earlier::snapshots;
+use crate::build::earlier::words::misspelt_type;
 use crate::build::parts::workflow;
 use crate::build::rule::Rule;
 
@@ -25,6 +26,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 pub(super) const RULES: &[Rule] = &[
+    Rule::at("/states/*").with(misspelt_type),
     Rule::at("/**/actions/*")
         .with(in_action)
         .knowing(&["args", "actionFilter"]),

@@ -16,6 +16,7 @@ use swirl_model::workflow::{FunctionKind, Version};
 
 use crate::build::ctx::Ctx;
 use crate::build::dialect::{ActionReader, Dialect, ErrorReader, FunctionReader, Parts};
+use crate::build::earlier::words::misspelt_type;
 use crate::build::earlier::{older, snapshots};
 use crate::build::rule::Rule;
 
@@ -59,6 +60,7 @@ pub(super) const DIALECT: Dialect = Dialect {
 };
 
 pub(super) const RULES: &[Rule] = &[
+    Rule::at("/states/*").with(misspelt_type),
     Rule::at("").with(names::check),
     Rule::at("").with(document::identity),
     Rule::at("").unknown(&["autoRetries"]),

@@ -18,21 +18,21 @@ pub(super) const KIND: StateReader = StateReader {
 };
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
-    let list = match obj.get("branches") {
-        Some(node) => reader.full_list(node, "'branches'"),
+    let items = match obj.get("branches") {
+        Some(node) => reader.full_list(node, "'branches'").unwrap_or_default(),
         None => {
             let what = format!("a parallel {}", reader.variant.state);
             reader.missing(obj, &what, &["branches"]);
-            None
+            &[]
         }
     };
-    let items = list.unwrap_or_default();
     reader.unique(items, "name", "branch");
     let mut branches = Vec::with_capacity(items.len());
     for item in items {
         branches.push(branch(reader, item, obj.has("completionType")));
     }
-    let at_least = at_least(reader, obj, list.map(<[Node]>::len));
+    let number = Some(items.len()).filter(|number| *number > 0);
+    let at_least = at_least(reader, obj, number);
     Some(StateKind::Parallel(Parallel {
         branches: branches.into_iter().collect::<Option<_>>()?,
         at_least,

@@ -1,5 +1,6 @@
 //! SubFlow: another workflow, awaited or not.
 
+use swirl_documents::codes;
 use swirl_model::workflow::{Action, ActionKind, OnParentEnd, StateKind, Subflow};
 
 use super::{Done, StateReader};
@@ -15,6 +16,14 @@ pub(super) const KIND: StateReader = StateReader {
 };
 
 fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
+    if reader.meant(obj, "waitForCompletion").is_none() {
+        let state = reader.variant.state;
+        let message = format!(
+            "the subflow {state} has no 'waitForCompletion': it doesn't wait for the workflow"
+        );
+        let hint = "add 'waitForCompletion', true or false".to_owned();
+        reader.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
+    }
     let waits = reader.flag(obj, "waitForCompletion", false);
     let Some(node) = obj.get("workflowId") else {
         let what = format!("a subflow {}", reader.variant.state);

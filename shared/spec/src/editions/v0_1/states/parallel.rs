@@ -61,7 +61,10 @@ fn branch(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Branch> {
         None => "a branch".to_owned(),
     };
     let flow = reader.flow(obj, &what, items);
-    if !items.is_empty() && !items.iter().any(is_end) {
+    let states = &reader.ctx.workflow[flow].states;
+    let ends = reader.ctx.ends.iter().any(|state| states.contains(state));
+    let is_read = !reader.ctx.of_unknown_kind.contains(&flow);
+    if is_read && !items.is_empty() && !ends && !items.iter().any(is_end) {
         let hint = match reader.draft.start_is_marked {
             true => "add a state of type END",
             false => "set 'end: true' in the last state",
