@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::{Body, to_bytes};
-use axum::http::{Method, Request, StatusCode, header};
+use axum::http::{Request, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -74,49 +74,6 @@ impl Asking {
         }
     }
 
-    async fn raw(
-        &self,
-        method: Method,
-        path: &[impl AsRef<str>],
-        query: &[(impl AsRef<str>, impl AsRef<str>)],
-        headers: &[(&str, impl AsRef<str>)],
-        body: impl Into<Body>,
-    ) -> Result<(StatusCode, Vec<u8>), Refusal> {
-        let mut uri = match path {
-            // A path outside the API.
-            [one] if one.as_ref().starts_with('/') => one.as_ref().to_owned(),
-            path => path.iter().fold("/api/v1".to_owned(), |uri, part| {
-                format!("{uri}/{}", segment(part.as_ref()))
-            }),
-        };
-        if !query.is_empty() {
-            let query = Serializer::new(String::new()).extend_pairs(query).finish();
-            uri = format!("{uri}?{query}");
-        }
-        let mut request = Request::builder().method(method).uri(uri);
-        if let Some(token) = &self.token {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
-        }
-        for (name, value) in headers {
-            request = request.header(*name, value.as_ref());
-        }
-        let broken =
-            |detail: String| Refusal::new(StatusCode::BAD_REQUEST, "invalid-request", detail);
-        let request = request.body(body.into());
-        let mut request = request.map_err(|error| broken(error.to_string()))?;
-        if let Some(from) = self.from {
-            request.extensions_mut().insert(from);
-        }
-        if let Some(follows) = &self.follows {
-            request.extensions_mut().insert(follows.clone());
-        }
-        let Ok(response) = self.router.clone().oneshot(request).await;
-        let status = response.status();
-        let bytes = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
-        let bytes = bytes.map_err(|error| broken(error.to_string()))?;
-        Ok((status, bytes.to_vec()))
-    }
-
     /// Asks as the visitor. A refusal is an error here, since the page shows it.
     pub async fn ask<Q, B, A>(&self, call: Call<Q, B, A>) -> Result<A, Refusal>
     where
@@ -141,24 +98,42 @@ impl Asking {
 impl Client for Asking {
     type Error = Refusal;
 
-    async fn send(&self, request: swirl_api::Request) -> Result<Reply, Refusal> {
-        let method = match request.method {
-            swirl_api::Method::Delete => Method::DELETE,
-            swirl_api::Method::Get => Method::GET,
-            swirl_api::Method::Post => Method::POST,
+    async fn send(&self, asked: swirl_api::Request) -> Result<Reply, Refusal> {
+        let mut uri = match &asked.path[..] {
+            // A path outside the API.
+            [one] if one.starts_with('/') => one.clone(),
+            path => path.iter().fold("/api/v1".to_owned(), |uri, part| {
+                format!("{uri}/{}", segment(part))
+            }),
         };
-        let swirl_api::Request {
-            path,
-            query,
-            headers,
-            body,
-            ..
-        } = request;
-        let (status, body) = self.raw(method, &path, &query, &headers, body).await?;
-        Ok(Reply {
-            status: status.as_u16(),
-            body,
-        })
+        if !asked.query.is_empty() {
+            let query = Serializer::new(String::new())
+                .extend_pairs(&asked.query)
+                .finish();
+            uri = format!("{uri}?{query}");
+        }
+        let mut request = Request::builder().method(asked.method.as_str()).uri(uri);
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in &asked.headers {
+            request = request.header(*name, value);
+        }
+        let broken =
+            |detail: String| Refusal::new(StatusCode::BAD_REQUEST, "invalid-request", detail);
+        let request = request.body(Body::from(asked.body));
+        let mut request = request.map_err(|error| broken(error.to_string()))?;
+        if let Some(from) = self.from {
+            request.extensions_mut().insert(from);
+        }
+        if let Some(follows) = &self.follows {
+            request.extensions_mut().insert(follows.clone());
+        }
+        let Ok(response) = self.router.clone().oneshot(request).await;
+        let status = response.status().as_u16();
+        let bytes = to_bytes(response.into_body(), ANSWER_BYTES_MAX).await;
+        let body = bytes.map_err(|error| broken(error.to_string()))?.to_vec();
+        Ok(Reply { status, body })
     }
 
     fn unreadable(_: u16, error: &serde_json::Error) -> Refusal {

@@ -6,9 +6,8 @@ use anyhow::{Context, anyhow, bail};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, Url};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
-use swirl_api::{Call, Page, Problem, Reply};
+use serde::de::{DeserializeOwned, IgnoredAny};
+use swirl_api::{Call, Page, Problem, Reply, Request};
 use swirl_cluster::tls::{self, root_cause};
 use swirl_presentation::timeline::clean;
 
@@ -32,12 +31,6 @@ pub struct Client {
     namespace: Option<String>,
 }
 
-/// The server's response.
-pub struct Answer {
-    pub status: u16,
-    pub body: Value,
-}
-
 /// An answer whose contract is known.
 pub struct Answered<A>(pub swirl_api::Answer<A>);
 
@@ -45,17 +38,7 @@ pub struct Answered<A>(pub swirl_api::Answer<A>);
 struct Failed {
     failure: Failure,
     /// The result of the request if this is the last attempt. A refusal is an answer, too.
-    result: anyhow::Result<Answer>,
-}
-
-/// A request that can be sent again.
-struct RepeatableRequest<'a> {
-    method: Method,
-    path: &'a [&'a str],
-    query: &'a [(&'a str, &'a str)],
-    headers: &'a [(&'a str, &'a str)],
-    body: Vec<u8>,
-    repeat: Repeat,
+    result: anyhow::Result<Reply>,
 }
 
 impl Client {
@@ -116,22 +99,6 @@ impl Client {
 
     /// # Errors
     /// No server answers, or the answer is not JSON. A refusal is not an error.
-    pub async fn get(&self, path: &[&str], query: &[(&str, &str)]) -> anyhow::Result<Answer> {
-        self.ask_repeatedly(&RepeatableRequest {
-            method: Method::GET,
-            path,
-            query,
-            headers: &[],
-            body: Vec::new(),
-            repeat: Repeat::Safe,
-        })
-        .await
-    }
-
-    /// Sends a request whose contract is known.
-    ///
-    /// # Errors
-    /// As for [`Client::get`].
     pub async fn ask<Q, B, A>(&self, call: Call<Q, B, A>) -> anyhow::Result<Answered<A>>
     where
         Q: Serialize + Send + Sync,
@@ -143,7 +110,7 @@ impl Client {
     /// As [`Client::ask`], for all pages of a listing as one answer.
     ///
     /// # Errors
-    /// As for [`Client::get`].
+    /// As for [`Client::ask`].
     pub async fn ask_pages<B, A>(&self, call: Call<A::Query, B, A>) -> anyhow::Result<Answered<A>>
     where
         A: Page + DeserializeOwned + Send,
@@ -153,7 +120,7 @@ impl Client {
         all.await.map(Answered)
     }
 
-    fn url(&self, base: &Url, asked: &RepeatableRequest<'_>) -> anyhow::Result<Url> {
+    fn url(&self, base: &Url, request: &Request) -> anyhow::Result<Url> {
         let mut url = base.clone();
         match url.path_segments_mut() {
             Ok(mut segments) => {
@@ -161,46 +128,29 @@ impl Client {
                 if let Some(namespace) = &self.namespace {
                     segments.extend(["namespaces", namespace]);
                 }
-                segments.extend(asked.path);
+                segments.extend(&request.path);
             }
             Err(()) => bail!("'{base}' cannot have a path"),
         };
-        if !asked.query.is_empty() {
-            url.query_pairs_mut().extend_pairs(asked.query);
+        if !request.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&request.query);
         }
         Ok(url)
     }
 
-    /// Sends the request until one of the servers answers, as long as a repetition is safe.
-    async fn ask_repeatedly(&self, asked: &RepeatableRequest<'_>) -> anyhow::Result<Answer> {
-        let mut attempts = self.servers.attempts(asked.repeat);
-        loop {
-            let Failed { failure, result } = match self.attempt(attempts.server(), asked).await {
-                Ok(answer) => return Ok(answer),
-                Err(failed) => failed,
-            };
-            match attempts.again(failure) {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None if asked.repeat == Repeat::Never && failure == Failure::Unsure(None) => {
-                    return result
-                        .context("it may have been carried out: check before you repeat it");
-                }
-                None => return result,
-            }
-        }
-    }
-
-    async fn attempt(&self, base: &Url, asked: &RepeatableRequest<'_>) -> Result<Answer, Failed> {
+    async fn attempt(&self, base: &Url, request: &Request) -> Result<Reply, Failed> {
         let given_up = |error: anyhow::Error| Failed {
             failure: Failure::Hopeless,
             result: Err(error),
         };
-        let url = self.url(base, asked).map_err(given_up)?;
-        let mut request = self.http.request(asked.method.clone(), url);
-        for (name, value) in asked.headers {
-            request = request.header(*name, *value);
+        let url = self.url(base, request).map_err(given_up)?;
+        let method = Method::from_bytes(request.method.as_str().as_bytes())
+            .map_err(|error| given_up(error.into()))?;
+        let mut sent = self.http.request(method, url).body(request.body.clone());
+        for (name, value) in &request.headers {
+            sent = sent.header(*name, value);
         }
-        let sent = request.body(asked.body.clone()).send().await;
+        let sent = sent.send().await;
         let response = sent.map_err(|error| {
             let (failure, error) = failed(base, &error);
             Failed {
@@ -214,11 +164,14 @@ impl Client {
             failure: Failure::Unsure(None),
             result: Err(error).context("the answer broke off"),
         })?;
-        let parsed = serde_json::from_slice(&bytes).with_context(|| {
+        let parsed = serde_json::from_slice::<IgnoredAny>(&bytes).with_context(|| {
             let base = shown_url(base);
             format!("{base} answers ({status}), but isn't a Swirl server")
         });
-        let result = parsed.map(|body| Answer { status, body });
+        let result = parsed.map(|_| Reply {
+            status,
+            body: bytes.into(),
+        });
         match (status, result) {
             // The status is from the server itself, or from a proxy that cannot reach it.
             (502..=504, result) => Err(Failed {
@@ -234,32 +187,27 @@ impl Client {
 impl swirl_api::Client for Client {
     type Error = anyhow::Error;
 
-    async fn send(&self, request: swirl_api::Request) -> anyhow::Result<Reply> {
-        let path: Vec<&str> = request.path.iter().map(String::as_str).collect();
-        let query = request.query.iter();
-        let query: Vec<(&str, &str)> = query.map(|(name, value)| (&**name, &**value)).collect();
-        let headers = request.headers.iter();
-        let headers: Vec<(&str, &str)> = headers.map(|(name, value)| (*name, &**value)).collect();
-        let asked = RepeatableRequest {
-            method: match request.method {
-                swirl_api::Method::Delete => Method::DELETE,
-                swirl_api::Method::Get => Method::GET,
-                swirl_api::Method::Post => Method::POST,
-            },
-            path: &path,
-            query: &query,
-            headers: &headers,
-            body: request.body,
-            repeat: match request.repeatable {
-                true => Repeat::Safe,
-                false => Repeat::Never,
-            },
+    /// Sends the request until one of the servers answers, as long as a repetition is safe.
+    async fn send(&self, request: Request) -> anyhow::Result<Reply> {
+        let repeat = match request.repeatable {
+            true => Repeat::Safe,
+            false => Repeat::Never,
         };
-        let answer = self.ask_repeatedly(&asked).await?;
-        Ok(Reply {
-            status: answer.status,
-            body: serde_json::to_vec(&answer.body)?,
-        })
+        let mut attempts = self.servers.attempts(repeat);
+        loop {
+            let Failed { failure, result } = match self.attempt(attempts.server(), &request).await {
+                Ok(reply) => return Ok(reply),
+                Err(failed) => failed,
+            };
+            match attempts.again(failure) {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None if repeat == Repeat::Never && failure == Failure::Unsure(None) => {
+                    return result
+                        .context("it may have been carried out: check before you repeat it");
+                }
+                None => return result,
+            }
+        }
     }
 
     fn unreadable(status: u16, error: &serde_json::Error) -> anyhow::Error {
@@ -321,21 +269,6 @@ fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
         Some("it may speak TLS: use https:// in --server")
     } else {
         None
-    }
-}
-
-impl From<Problem> for Answer {
-    fn from(problem: Problem) -> Answer {
-        Answer {
-            status: problem.status,
-            body: serde_json::to_value(problem).unwrap_or_default(),
-        }
-    }
-}
-
-impl Answer {
-    pub fn refused(&self) -> bool {
-        self.status >= 400
     }
 }
 
@@ -430,8 +363,9 @@ mod tests {
             }
         });
         let client = Client::new(&target).unwrap();
-        let answer = client.get(&["instances"], &[]).await.unwrap();
-        assert_eq!((answer.status, answer.body), (200, json!({})));
+        let request = swirl_api::instance::LIST.ask().request();
+        let answer = swirl_api::Client::send(&client, request).await.unwrap();
+        assert_eq!((answer.status, &*answer.body), (200, &b"{}"[..]));
         server.join().unwrap();
     }
 

@@ -7,7 +7,7 @@ mod server;
 mod servers;
 mod target;
 
-pub use http::{Answer, Answered, Client, refusal};
+pub use http::{Answered, Client, refusal};
 pub use patience::{Patience, TIMED_OUT, Timeout};
 pub use server::{Credentials, Server};
 pub use target::Target;

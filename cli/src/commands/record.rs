@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use swirl_api::Problem;
+use swirl_api::definitions::{self, GetQuery, LATEST, Version};
 use swirl_api::instance::{GET, InstanceId};
+use swirl_api::schedules::Workflow;
 use swirl_authoring::format;
 use swirl_model::ids::DefinitionId;
 use swirl_recording::record::{
@@ -15,7 +17,7 @@ use swirl_recording::record::{
 use swirl_scenario::report::details;
 
 use super::validate::Read;
-use crate::client::{Answer, Answered, Client, Server};
+use crate::client::{Answered, Client, Server};
 use crate::private;
 use crate::terminal::{Output, Terminal};
 
@@ -150,7 +152,7 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
         if export.definition(&definition).is_none() {
             match fetched(client, &definition).await? {
                 Ok(found) => export.definitions.push(found),
-                Err(refused) => return Ok(Err(Problem::deserialize(&refused.body)?)),
+                Err(refused) => return Ok(Err(refused)),
             }
         }
         let started = record::started_by(&export, index)?;
@@ -162,36 +164,37 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
 async fn fetched(
     client: &Client,
     id: &DefinitionId,
-) -> anyhow::Result<Result<ExportedDefinition, Answer>> {
-    let latest = ["definitions", &*id.workflow];
-    let exact = ["definitions", &*id.workflow, &*id.version];
-    let query = [("contents", "true")];
-    let mut found = match id.version.is_empty() {
-        true => client.get(&latest, &query).await?,
-        false => client.get(&exact, &query).await?,
+) -> anyhow::Result<swirl_api::Answer<ExportedDefinition>> {
+    let query = GetQuery {
+        contents: true,
+        ..GetQuery::default()
     };
-    if found.status == 404 && !id.version.is_empty() {
-        // If the version is an expression, the instances have its value.
-        let other = client.get(&latest, &query).await?;
-        let version = other.body["version"].as_str().unwrap_or_default();
-        if !other.refused() && version.contains("${") {
-            found = other;
-        }
-    }
-    if found.refused() {
-        return Ok(Err(found));
-    }
-    let contents = found.body["contents"].as_object().into_iter().flatten();
-    let resources =
-        contents.filter_map(|(uri, text)| Some((uri.clone(), text.as_str()?.to_owned())));
-    Ok(Ok(ExportedDefinition {
+    let workflow = Workflow {
         id: id.workflow.to_string(),
+    };
+    let exact = Version {
+        id: workflow.id.clone(),
         version: id.version.to_string(),
-        document: found.body["document"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned(),
-        resources: resources.collect(),
+    };
+    let latest = LATEST.at(&workflow).query(query.clone());
+    let mut found = match id.version.is_empty() {
+        true => client.ask(latest.clone()).await?.0,
+        false => client.ask(definitions::GET.at(&exact).query(query)).await?.0,
+    };
+    let is_missing = found.as_ref().is_err_and(|problem| problem.status == 404);
+    // If the version is an expression, the instances have its value.
+    if is_missing
+        && !id.version.is_empty()
+        && let Ok(other) = client.ask(latest).await?.0
+        && other.head.version.contains("${")
+    {
+        found = Ok(other);
+    }
+    Ok(found.map(|found| ExportedDefinition {
+        id: exact.id,
+        version: exact.version,
+        document: found.document,
+        resources: found.contents.unwrap_or_default(),
     }))
 }
 
