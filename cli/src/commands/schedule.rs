@@ -45,7 +45,7 @@ enum Task {
 struct List {
     /// The number of next starts to show, up to 100.
     #[arg(long, default_value_t = 3, value_name = "COUNT")]
-    next: usize,
+    next: u32,
 
     #[command(flatten)]
     server: Server,

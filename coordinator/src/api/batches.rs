@@ -241,13 +241,8 @@ pub async fn results(
 ) -> Result<BatchResults, Problem> {
     let (id, limit) = (path.id, paging::limit(query.limit)?);
     let after: Option<u32> = paging::place(query.after.as_deref())?;
-    if let Some(Outcome::Other(other)) = &query.outcome {
-        let detail = format!(
-            "'{}' is not a valid outcome; use one of {}",
-            cut(other),
-            Outcome::WORDS.join(", ")
-        );
-        return Err(Problem::bad_request("invalid-query", detail));
+    if let Some(Outcome::Other(word)) = &query.outcome {
+        return Err(Problem::no_word("outcome", word, Outcome::WORDS));
     }
     let store = store(&api)?.0;
     let matched = stored(&*store, &id).await?.order.matched;

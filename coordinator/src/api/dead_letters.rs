@@ -11,13 +11,13 @@ use swirl_api::{Nothing, Reason};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_service::{Action, Audited, Operator};
 
-use super::Api;
 use super::letters::{DeadLetter, DeadLetters};
 use super::problem::{Problem, cut};
 use super::serve::{Asked, Done};
+use super::{Api, paging};
 
-const LIMIT: u32 = 50;
-const LIMIT_MAX: u32 = 500;
+const LIMIT: usize = 50;
+const LIMIT_MAX: usize = 500;
 
 /// The largest message, in bytes.
 const PAYLOAD_BYTES_MAX: usize = 1 << 20;
@@ -31,14 +31,10 @@ pub async fn list(
     api: Api,
     Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
 ) -> Result<Listed, Problem> {
-    let limit = query.limit.unwrap_or(LIMIT);
-    if !(1..=LIMIT_MAX).contains(&limit) {
-        let detail = format!("'limit' is from 1 to {LIMIT_MAX}");
-        return Err(Problem::bad_request("invalid-query", detail));
-    }
+    let limit = paging::number("limit", query.limit, LIMIT, LIMIT_MAX)?;
     let from = query.after.unwrap_or(0).saturating_add(1);
     let (letters, has_more) = match &api.dead_letters {
-        Some(kept) => kept.list(from, limit as usize, summary).await?,
+        Some(kept) => kept.list(from, limit, summary).await?,
         None => (Vec::new(), false),
     };
     let last = letters.last().map(|letter| letter.sequence);

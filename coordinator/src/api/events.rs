@@ -14,10 +14,10 @@ use swirl_api::events::{
 use swirl_model::CloudEvent;
 use swirl_service::cloudevents::{self, Invalid};
 
-use super::Api;
 use super::problem::{Problem, cut};
 use super::request::{self, Parameters, Unread};
 use super::serve::Asked;
+use super::{Api, paging};
 
 /// The largest event, and the largest batch, in bytes.
 const EVENT_BYTES_MAX: usize = 1 << 20;
@@ -104,18 +104,9 @@ pub async fn recent(
     api: Api,
     Asked { query, .. }: Asked<Nothing, RecentQuery, Nothing>,
 ) -> Result<RecentEvents, Problem> {
-    let limit = query.limit.map_or(RECENT, |limit| limit as usize);
-    if !(1..=RECENT_MAX).contains(&limit) {
-        let detail = format!("'limit' is from 1 to {RECENT_MAX}");
-        return Err(Problem::bad_request("invalid-query", detail));
-    }
+    let limit = paging::number("limit", query.limit, RECENT, RECENT_MAX)?;
     if let Some(Outcome::Other(word)) = &query.outcome {
-        let detail = format!(
-            "there is no outcome '{}'; they are {}",
-            cut(word),
-            Outcome::WORDS.join(", ")
-        );
-        return Err(Problem::bad_request("invalid-query", detail));
+        return Err(Problem::no_word("outcome", word, Outcome::WORDS));
     }
     let mut events = last(&api).await?;
     events.retain(|event| {

@@ -14,7 +14,7 @@ use swirl_query::Declared;
 
 use super::Api;
 use super::paging::{self, CURSOR};
-use super::problem::{Problem, cut};
+use super::problem::Problem;
 use super::serve::Asked;
 
 /// The maximum number of instances that are examined for conditions without an index in the store. The response has the
@@ -194,12 +194,8 @@ fn status(condition: &Condition) -> Result<(Status, Only), Problem> {
         Condition::Cancelled => (Status::Cancelled, Only::All),
         Condition::Terminated => (Status::Terminated, Only::All),
         _ => {
-            let message = format!(
-                "there is no status '{}'; they are {}",
-                cut(condition.as_str()),
-                Condition::WORDS.join(", ")
-            );
-            return Err(Problem::bad_request("invalid-query", message));
+            let word = condition.as_str();
+            return Err(Problem::no_word("status", word, Condition::WORDS));
         }
     })
 }

@@ -16,11 +16,21 @@ pub const CURSOR: char = '~';
 
 /// The requested number of rows.
 pub fn limit(asked: Option<u32>) -> Result<usize, Problem> {
-    let limit = asked.map_or(LIMIT, |asked| asked as usize);
-    if (1..=LIMIT_MAX).contains(&limit) {
-        return Ok(limit);
+    number("limit", asked, LIMIT, LIMIT_MAX)
+}
+
+/// A parameter that is a number from 1 to a maximum.
+pub fn number(
+    name: &str,
+    asked: Option<u32>,
+    default: usize,
+    max: usize,
+) -> Result<usize, Problem> {
+    let number = asked.map_or(default, |asked| asked as usize);
+    if (1..=max).contains(&number) {
+        return Ok(number);
     }
-    let detail = format!("'limit' is 1 to {LIMIT_MAX}");
+    let detail = format!("'{name}' is from 1 to {max}");
     Err(Problem::bad_request("invalid-query", detail))
 }
 

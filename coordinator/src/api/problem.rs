@@ -42,6 +42,13 @@ impl Problem {
         Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, code, detail)
     }
 
+    /// A parameter has a word that isn't one of these.
+    pub fn no_word(parameter: &str, word: &str, words: &[&str]) -> Problem {
+        let (word, words) = (cut(word), words.join(", "));
+        let detail = format!("there is no {parameter} '{word}'; they are {words}");
+        Problem::bad_request("invalid-query", detail)
+    }
+
     pub fn no_instance(id: &str) -> Problem {
         Problem::not_found(
             "unknown-instance",

@@ -26,11 +26,7 @@ pub async fn list(
     api: Api,
     Asked { query, .. }: Asked<Nothing, ListQuery, Nothing>,
 ) -> Result<Schedules, Problem> {
-    let count = query.next.unwrap_or(NEXT);
-    if !(1..=NEXT_MAX).contains(&count) {
-        let detail = format!("'next' is from 1 to {NEXT_MAX}");
-        return Err(Problem::bad_request("invalid-query", detail));
-    }
+    let count = paging::number("next", query.next, NEXT, NEXT_MAX)?;
     let limit = paging::limit(query.limit)?;
     let after: Option<String> = paging::place(query.after.as_deref())?;
     // One more than shown, to know whether there are more.

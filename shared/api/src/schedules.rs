@@ -102,7 +102,7 @@ pub struct Workflow {
 pub struct ListQuery {
     /// How many of the next starts.
     #[schemars(range(min = 1, max = 100), extend("default" = 3))]
-    pub next: Option<usize>,
+    pub next: Option<u32>,
     /// Where to go on: 'next' of another page.
     pub after: Option<String>,
     /// How many at most.
