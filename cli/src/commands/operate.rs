@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use swirl_api::actions::{
-    self, Accepted, ActionPreview, CANCEL, Continuation, Continue, Continued, DataPreview, Json, MIGRATE, Migrated,
-    Plain, REMOVE, RERUN, RESUME, RETRY, RemovedInstance, SKIP, SUSPEND,
+    self, Accepted, ActionPreview, CANCEL, Continuation, Continue, Continued, DataPreview, Json,
+    MIGRATE, Migrated, Plain, REMOVE, RERUN, RESUME, RETRY, RemovedInstance, SKIP, SUSPEND,
 };
 use swirl_api::instance::InstanceId;
 use swirl_presentation::timeline::clean;

@@ -179,7 +179,12 @@ async fn fetched(
     let latest = LATEST.at(&workflow).query(query.clone());
     let mut found = match id.version.is_empty() {
         true => client.ask(latest.clone()).await?.0,
-        false => client.ask(definitions::GET.at(&exact).query(query)).await?.0,
+        false => {
+            client
+                .ask(definitions::GET.at(&exact).query(query))
+                .await?
+                .0
+        }
     };
     let is_missing = found.as_ref().is_err_and(|problem| problem.status == 404);
     // If the version is an expression, the instances have its value.

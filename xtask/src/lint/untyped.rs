@@ -52,8 +52,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
         let path = &*text.path;
         let is_in = |one: &&str| path.starts_with(*one);
         let is_test = path.ends_with("tests.rs") || path.contains("/tests/");
-        if is_test || !FOLDERS.iter().any(|one| is_in(&one)) || OTHERS.iter().any(|one| is_in(&one))
-        {
+        if is_test || !FOLDERS.iter().any(is_in) || OTHERS.iter().any(is_in) {
             continue;
         }
         let lines = text.text.lines().enumerate();
