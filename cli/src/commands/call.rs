@@ -246,7 +246,7 @@ async fn described(
     })
 }
 
-fn compiled(workflow: &Workflow) -> anyhow::Result<Definition> {
+fn compiled(workflow: &Workflow) -> anyhow::Result<Arc<Definition>> {
     Definition::compile(workflow.clone()).map_err(|problems| {
         let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
         anyhow!("{}", lines.join("\n"))

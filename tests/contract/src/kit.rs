@@ -150,7 +150,6 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
         needed: total,
         list: None,
         failed: None,
-        lost: None,
     };
     blocked(Work::Fork(run))
 }

@@ -5,8 +5,9 @@
 //! Computing counts, and so does a call, since it may be what ends the process. A long call may thus be blamed for
 //! crashes that another scope causes; each answer ends the blame. So that few are blamed, suspected scopes compute one at
 //! a time in a process: from the second attempt, one at a time per workflow; from the third, one at a time overall, and
-//! the workflows take turns. Their calls don't wait for each other. A backlog makes many innocent scopes late, and two
-//! tasks for one scope look like two attempts, so scopes of other workflows don't wait for lightly suspected ones.
+//! the workflow whose suspects have taken the least time is next. Their calls don't wait for each other. A backlog makes
+//! many innocent scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't wait
+//! for lightly suspected ones.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -15,6 +16,8 @@ use std::sync::{Arc, PoisonError};
 use futures::FutureExt as _;
 use futures::lock::{Mutex, OwnedMutexGuard};
 use swirl_model::ids::ScopeRef;
+use swirl_model::time::Timestamp;
+use swirl_ports::Clock;
 
 use super::Driver;
 use crate::Error;
@@ -42,29 +45,47 @@ type Locks = HashMap<Arc<str>, Arc<Mutex<()>>>;
 /// The right of a suspected scope to compute, until it is dropped.
 enum Alone {
     InWorkflow { _lock: OwnedMutexGuard<()> },
-    Overall { _permit: Permit },
+    Overall { _turn: TimedTurn },
+}
+
+/// Its cost is the time that it takes, in microseconds.
+struct TimedTurn {
+    permit: Permit,
+    clock: Arc<dyn Clock>,
+    begun: Timestamp,
+}
+
+impl Drop for TimedTurn {
+    fn drop(&mut self) {
+        let millis = self.clock.now().0.saturating_sub(self.begun.0);
+        let micros = millis.max(0).unsigned_abs().saturating_mul(1_000);
+        self.permit.spend(micros);
+    }
 }
 
 impl Default for Suspects {
     fn default() -> Suspects {
         Suspects {
             of_workflows: Arc::default(),
-            strong: Shares::equal(1),
+            strong: Shares::new(1),
         }
     }
 }
 
 impl Suspects {
     /// Waits until a scope of this workflow may compute at its attempt of this number.
-    async fn wait(&self, count: u32, workflow: &Arc<str>) -> Alone {
-        match count < STRONGLY_SUSPECTED {
-            true => Alone::InWorkflow {
-                _lock: self.of(workflow).lock_owned().await,
-            },
-            false => Alone::Overall {
-                _permit: self.strong.enter(workflow).await,
-            },
+    async fn wait(&self, count: u32, workflow: &Arc<str>, clock: &Arc<dyn Clock>) -> Alone {
+        if count < STRONGLY_SUSPECTED {
+            let lock = self.of(workflow).lock_owned().await;
+            return Alone::InWorkflow { _lock: lock };
         }
+        let permit = self.strong.enter(workflow).await;
+        let turn = TimedTurn {
+            permit,
+            clock: clock.clone(),
+            begun: clock.now(),
+        };
+        Alone::Overall { _turn: turn }
     }
 
     fn of(&self, workflow: &Arc<str>) -> Arc<Mutex<()>> {
@@ -107,7 +128,7 @@ impl Driver {
         let mut alone = None;
         if count >= SUSPECTED {
             self.store.clear_attempts(scope, false).await?;
-            let mut wait = pin!(suspects.wait(count, workflow));
+            let mut wait = pin!(suspects.wait(count, workflow, &self.clock));
             alone = wait.as_mut().now_or_never();
             if alone.is_none() {
                 *active = None;
@@ -147,13 +168,32 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::Pin;
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use async_trait::async_trait;
+
     use super::*;
+
+    /// A clock that is set.
+    #[derive(Default)]
+    struct Set(AtomicI64);
+
+    #[async_trait]
+    impl Clock for Set {
+        fn now(&self) -> Timestamp {
+            Timestamp(self.0.load(Ordering::Relaxed))
+        }
+
+        async fn sleep_until(&self, _: Timestamp) {}
+    }
 
     #[test]
     fn suspects_wait_for_suspects_of_their_own_workflow() {
         let suspects = Suspects::default();
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
-        let try_at = |count, workflow| suspects.wait(count, workflow).now_or_never();
+        let clock: Arc<dyn Clock> = Arc::new(Set::default());
+        let try_at = |count, workflow| suspects.wait(count, workflow, &clock).now_or_never();
         let computing = try_at(SUSPECTED, &a);
         assert!(computing.is_some() && try_at(SUSPECTED, &a).is_none());
         assert!(try_at(SUSPECTED, &b).is_some() && try_at(STRONGLY_SUSPECTED, &a).is_some());
@@ -164,25 +204,36 @@ mod tests {
         assert!(try_at(SUSPECTED, &a).is_some());
     }
 
-    /// Thousands of scopes of a hostile workflow may be strongly suspected.
+    /// Thousands of scopes of hostile workflows may be strongly suspected, each of which takes seconds.
     #[test]
-    fn workflows_take_turns_with_their_strongly_suspected_scopes() {
+    fn a_strongly_suspected_scope_waits_for_one_that_takes_long_and_not_for_all() {
         let suspects = Suspects::default();
-        let (many, few): (Arc<str>, Arc<str>) = ("many".into(), "few".into());
-        let wait = |workflow| Box::pin(suspects.wait(STRONGLY_SUSPECTED, workflow));
-        let mut computing = wait(&many).now_or_never();
-        let mut waiting: Vec<_> = (0..1_000).map(|_| wait(&many)).collect();
-        let mut other = wait(&few);
-        for wait in waiting.iter_mut().chain([&mut other]) {
-            assert!(wait.now_or_never().is_none());
+        let time = Arc::new(Set::default());
+        let clock: Arc<dyn Clock> = time.clone();
+        let long: Vec<Arc<str>> = (0..20).map(|n| format!("long {n}").into()).collect();
+        let short: Arc<str> = "short".into();
+        let wait = |workflow| Box::pin(suspects.wait(STRONGLY_SUSPECTED, workflow, &clock));
+        let mut waiting: Vec<_> = (0..1_000).map(|n| wait(&long[n % long.len()])).collect();
+        let take_turn = |waiting: &mut Vec<_>| {
+            let found = (0..waiting.len()).find_map(|at| {
+                let wait: &mut Pin<Box<_>> = &mut waiting[at];
+                Some((at, wait.now_or_never()?))
+            });
+            let (at, turn) = found.unwrap();
+            drop(waiting.remove(at));
+            time.0.fetch_add(5_000, Ordering::Relaxed);
+            drop::<Alone>(turn);
+        };
+        for _ in 0..100 {
+            take_turn(&mut waiting);
         }
-        for _ in 0..2 {
-            drop(computing.take());
-            if other.as_mut().now_or_never().is_some() {
-                return;
+        // The scope of the other workflow has to compute several times, with calls between.
+        for _ in 0..10 {
+            let mut other = wait(&short);
+            if other.as_mut().now_or_never().is_none() {
+                take_turn(&mut waiting);
+                assert!(other.now_or_never().is_some());
             }
-            computing = waiting.iter_mut().find_map(|wait| wait.now_or_never());
         }
-        panic!("the other workflow waits for all of them");
     }
 }
