@@ -2,7 +2,7 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{FlowId, StateId, When};
+use swirl_model::workflow::{FlowId, StateId, StateKind, When};
 
 use super::Reader;
 use super::transition::is_nothing;
@@ -102,10 +102,22 @@ impl Reader<'_, '_> {
             self.warn(item, codes::MISSING_PROPERTY, message, hint);
         }
         let start = start.unwrap_or(first);
+        self.counts_anew(start);
         if !items.is_empty() {
             self.check_graph(start);
         }
         (start, window)
+    }
+
+    /// At the start of a workflow, the time of an event state counts from one event to the next; elsewhere it counts
+    /// from the beginning of the state.
+    fn counts_anew(&mut self, start: StateId) {
+        let is_outermost = self.flows.len() == 1;
+        if let Some(state) = self.workflow.states.get_mut(start.0 as usize)
+            && let StateKind::Event(event) = &mut state.kind
+        {
+            event.timeout_restarts = is_outermost;
+        }
     }
 
     fn several_starts(&mut self, node: &Node) {

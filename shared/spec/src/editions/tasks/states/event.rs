@@ -40,14 +40,12 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         .iter()
         .map(|item| entry(reader, item, exclusive))
         .collect();
-    // At the start of a workflow, the time counts from one event to the next; elsewhere it counts from the beginning of
-    // the state.
-    let starts = obj.has("start") && reader.flows.len() == 1;
     Some(StateKind::Event(EventState {
         exclusive,
         entries: entries.into_iter().collect::<Option<_>>()?,
         timeout,
-        timeout_restarts: starts,
+        // The flow sets it, once it knows where it starts.
+        timeout_restarts: false,
     }))
 }
 
@@ -127,5 +125,16 @@ mod tests {
         assert!(!state(entries).timeout_restarts);
         let start = format!("start: {{kind: default}}, {entries}");
         assert!(state(&start).timeout_restarts);
+        let named = |start: &str| {
+            let tasks = format!(
+                "{{name: A, type: event, timeout: PT1M, {entries}, transition: {{nextTask: B}}}}, {{name: B, type: inject, end: {{kind: default}}}}"
+            );
+            let text = format!(
+                "events: [{{name: a, type: a, source: s}}, {{name: b, type: b, source: s}}]\n{start}tasks: [{tasks}]\n"
+            );
+            matches!(&workflow(&text).states[0].kind, StateKind::Event(event) if event.timeout_restarts)
+        };
+        assert!(named(""));
+        assert!(named("startsAt: A\n"));
     }
 }
