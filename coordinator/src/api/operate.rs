@@ -8,12 +8,11 @@ use swirl_api::{Nothing, Reason};
 use swirl_engine::Patch;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
-use swirl_model::workflow::Workflow;
 use swirl_service::{
     Action, Audited, BadOperation, Moved, NotRemoved, Operation, Operator, Refusal, Target, Unfit,
 };
 
-use super::problem::{Problem, bounded, cut};
+use super::problem::{Problem, bounded};
 use super::serve::{Asked, Done};
 use super::{Api, trial};
 

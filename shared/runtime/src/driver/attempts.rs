@@ -168,10 +168,10 @@ impl Driver {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::Pin;
     use std::sync::atomic::{AtomicI64, Ordering};
 
     use async_trait::async_trait;
+    use futures::future::LocalBoxFuture;
 
     use super::*;
 
@@ -212,17 +212,18 @@ mod tests {
         let clock: Arc<dyn Clock> = time.clone();
         let long: Vec<Arc<str>> = (0..20).map(|n| format!("long {n}").into()).collect();
         let short: Arc<str> = "short".into();
-        let wait = |workflow| Box::pin(suspects.wait(STRONGLY_SUSPECTED, workflow, &clock));
+        let wait = |workflow| {
+            let waiting = suspects.wait(STRONGLY_SUSPECTED, workflow, &clock);
+            waiting.boxed_local()
+        };
         let mut waiting: Vec<_> = (0..1_000).map(|n| wait(&long[n % long.len()])).collect();
-        let take_turn = |waiting: &mut Vec<_>| {
-            let found = (0..waiting.len()).find_map(|at| {
-                let wait: &mut Pin<Box<_>> = &mut waiting[at];
-                Some((at, wait.now_or_never()?))
-            });
+        let take_turn = |waiting: &mut Vec<LocalBoxFuture<'_, Alone>>| {
+            let mut all = 0..waiting.len();
+            let found = all.find_map(|at| Some((at, (&mut waiting[at]).now_or_never()?)));
             let (at, turn) = found.unwrap();
             drop(waiting.remove(at));
             time.0.fetch_add(5_000, Ordering::Relaxed);
-            drop::<Alone>(turn);
+            drop(turn);
         };
         for _ in 0..100 {
             take_turn(&mut waiting);
@@ -230,7 +231,7 @@ mod tests {
         // The scope of the other workflow has to compute several times, with calls between.
         for _ in 0..10 {
             let mut other = wait(&short);
-            if other.as_mut().now_or_never().is_none() {
+            if (&mut other).now_or_never().is_none() {
                 take_turn(&mut waiting);
                 assert!(other.now_or_never().is_some());
             }
