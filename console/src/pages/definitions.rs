@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 use swirl_api::counts::{COUNT, Counts};
 use swirl_api::definitions::{
@@ -26,6 +26,9 @@ use crate::visitor::{Form, Visitor};
 
 /// Of how many workflows the list has the description, which takes a look at each.
 const DESCRIBED: usize = 50;
+const SEARCHED: usize = 2_000;
+/// How many of them are looked at at once.
+const AT_ONCE: usize = 16;
 
 #[derive(Template)]
 #[template(path = "definitions.html")]
@@ -37,6 +40,8 @@ struct List {
     old: bool,
     rows: Vec<Row>,
     is_new: bool,
+    /// There are more workflows than a search reads the descriptions of.
+    is_partly: bool,
 }
 
 struct Row {
@@ -79,12 +84,12 @@ pub async fn index(visitor: Visitor, Query(find): Query<Find>, Query(done): Quer
     // By name, the newest version first.
     rows.reverse();
     rows.sort_by(|a, b| a.id.cmp(&b.id));
-    let described = rows.iter_mut().filter(|row| row.latest).take(DESCRIBED);
-    let described = described.map(async |row| {
-        row.about = about(&visitor, &row.id, &row.version).await?;
-        Ok::<(), Refusal>(())
-    });
-    try_join_all(described).await?;
+    let most = if q.is_empty() { DESCRIBED } else { SEARCHED };
+    let workflows = rows.iter().filter(|row| row.latest).count();
+    let described = rows.iter_mut().filter(|row| row.latest).take(most);
+    let described: Vec<_> = described.map(|row| describe(&visitor, row)).collect();
+    let described = stream::iter(described).buffer_unordered(AT_ONCE);
+    described.try_collect::<()>().await?;
     rows.retain(|row| row.has(&q));
     page(&List {
         shell: shell.with_done(done.done.as_deref()),
@@ -92,7 +97,13 @@ pub async fn index(visitor: Visitor, Query(find): Query<Find>, Query(done): Quer
         old,
         rows,
         is_new,
+        is_partly: workflows > SEARCHED,
     })
+}
+
+async fn describe(visitor: &Visitor, row: &mut Row) -> Result<(), Refusal> {
+    row.about = about(visitor, &row.id, &row.version).await?;
+    Ok(())
 }
 
 /// The title and the description of a definition; empty if it was deleted meanwhile.
