@@ -11,6 +11,7 @@ mod answer;
 mod asking;
 mod assets;
 mod console;
+mod difference;
 mod form;
 mod hints;
 mod naming;

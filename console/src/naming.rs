@@ -8,8 +8,12 @@ use crate::words::short;
 /// The beginnings of keys that programs draw at random.
 const DRAWN: [&str; 2] = ["drawn-", "console-"];
 
-/// How the names of attributes end that tell instances apart.
-const KEYS: [&str; 4] = ["id", "key", "number", "code"];
+/// The last words of names of attributes that tell instances apart.
+const KEYS: [&str; 6] = ["code", "guid", "id", "key", "number", "uuid"];
+/// Ends of names in one word that have nothing to do with an id: `prepaid`, `invalid`, `void`, `liquid`.
+const OTHER_ENDS: [&str; 4] = ["aid", "alid", "oid", "quid"];
+/// The least number of letters before `id` in a name in one word, such as `orderid`.
+const STEM_MIN: usize = 4;
 
 /// The name of an instance, and what it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,8 +64,20 @@ impl Name {
 }
 
 fn sounds_like_a_key(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    KEYS.iter().any(|end| name.ends_with(end))
+    let is_begun = |from: char, to: char| from.is_lowercase() && to.is_uppercase();
+    let letters = name.chars().zip(name.chars().skip(1));
+    let begins = letters.enumerate().filter_map(|(index, (from, to))| {
+        let is_word = is_begun(from, to) || !from.is_alphanumeric();
+        is_word.then_some(index + 1)
+    });
+    let last = begins.last().unwrap_or_default();
+    let word: String = name.chars().skip(last).collect();
+    let word = word.to_lowercase();
+    if last > 0 || KEYS.contains(&&*word) {
+        return KEYS.contains(&&*word);
+    }
+    let stem = word.strip_suffix("id").unwrap_or_default();
+    stem.chars().count() >= STEM_MIN && !OTHER_ENDS.iter().any(|end| word.ends_with(end))
 }
 
 /// A random key says nothing.
@@ -74,6 +90,30 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn the_last_word_says_whether_it_is_a_key() {
+        for name in [
+            "id",
+            "orderId",
+            "orderID",
+            "ORDER_ID",
+            "order-id",
+            "orderid",
+            "order_code",
+            "uuid",
+            "invoiceNumber",
+            "business.key",
+        ] {
+            assert!(sounds_like_a_key(name), "{name}");
+        }
+        for name in [
+            "paid", "prepaid", "isPaid", "invalid", "bid", "barcode", "postcode", "monkey", "idea",
+            "orderIds", "customer", "", "_",
+        ] {
+            assert!(!sounds_like_a_key(name), "{name}");
+        }
+    }
 
     #[test]
     fn an_instance_is_called_by_what_people_know() {

@@ -2,6 +2,7 @@
 
 use askama::Template;
 use axum::extract::{Path, Query};
+use axum::http::StatusCode;
 use serde::Deserialize;
 use swirl_api::PageQuery;
 use swirl_api::actions::Json;
@@ -141,7 +142,12 @@ pub async fn index(visitor: Visitor, Query(asked): Query<Listed>) -> Answer {
             id: batch.id.clone(),
         };
         let query = GetQuery { afterwards: true };
-        *batch = visitor.asking.ask(GET.at(&at).query(query)).await?;
+        match visitor.asking.ask(GET.at(&at).query(query)).await {
+            Ok(found) => *batch = found,
+            // It was removed meanwhile, and stays in this list.
+            Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {}
+            Err(refusal) => return Err(refusal.into()),
+        }
     }
     page(&Index {
         // The statuses of the instances are read once, not every few seconds.

@@ -18,7 +18,7 @@ use crate::words::{Pill, pill_of, short};
 /// How many search attributes have a column unless somebody chooses.
 const ATTRIBUTES: usize = 3;
 /// How many columns can be chosen.
-const COLUMNS_MAX: usize = 20;
+pub const COLUMNS_MAX: usize = 20;
 /// How many awaited events are named.
 const AWAITED: usize = 2;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::extract::{Path, Query};
 use axum::http::StatusCode;
-use futures::future::try_join_all;
+use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
 use swirl_api::counts::{COUNT, Counts};
 use swirl_api::definitions::{
@@ -24,8 +24,11 @@ use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor};
 
-/// Of how many workflows the list has the description, which takes a look at each.
+/// Of how many workflows the list has the description, which takes a look at each: without a search, and with one.
 const DESCRIBED: usize = 50;
+const SEARCHED: usize = 2_000;
+/// How many of them are looked at at once.
+const AT_ONCE: usize = 16;
 
 #[derive(Template)]
 #[template(path = "definitions.html")]
@@ -37,6 +40,8 @@ struct List {
     old: bool,
     rows: Vec<Row>,
     is_new: bool,
+    /// There are more workflows than a search reads the descriptions of.
+    is_partly: bool,
 }
 
 struct Row {
@@ -79,12 +84,12 @@ pub async fn index(visitor: Visitor, Query(find): Query<Find>, Query(done): Quer
     // By name, the newest version first.
     rows.reverse();
     rows.sort_by(|a, b| a.id.cmp(&b.id));
-    let described = rows.iter_mut().filter(|row| row.latest).take(DESCRIBED);
-    let described = described.map(async |row| {
-        row.about = about(&visitor, &row.id, &row.version).await?;
-        Ok::<(), Refusal>(())
-    });
-    try_join_all(described).await?;
+    let most = if q.is_empty() { DESCRIBED } else { SEARCHED };
+    let workflows = rows.iter().filter(|row| row.latest).count();
+    let described = rows.iter_mut().filter(|row| row.latest).take(most);
+    let described: Vec<_> = described.map(|row| describe(&visitor, row)).collect();
+    let described = stream::iter(described).buffer_unordered(AT_ONCE);
+    described.try_collect::<()>().await?;
     rows.retain(|row| row.has(&q));
     page(&List {
         shell: shell.with_done(done.done.as_deref()),
@@ -92,7 +97,13 @@ pub async fn index(visitor: Visitor, Query(find): Query<Find>, Query(done): Quer
         old,
         rows,
         is_new,
+        is_partly: workflows > SEARCHED,
     })
+}
+
+async fn describe(visitor: &Visitor, row: &mut Row) -> Result<(), Refusal> {
+    row.about = about(visitor, &row.id, &row.version).await?;
+    Ok(())
 }
 
 /// The title and the description of a definition; empty if it was deleted meanwhile.
@@ -161,8 +172,18 @@ struct Page {
     files: Vec<(String, String, bool)>,
     /// The file that is shown.
     file: Option<String>,
-    /// All versions of the workflow, the newest first: the name, its page, whether it is current, and since when it is there.
-    versions: Vec<(String, String, bool, Instant)>,
+    /// All versions of the workflow, the newest first.
+    versions: Vec<OfVersion>,
+}
+
+/// A version of the workflow.
+struct OfVersion {
+    version: String,
+    path: String,
+    is_latest: bool,
+    deployed: Instant,
+    /// The page that compares it with the version that is shown, the older one first; empty for that version.
+    compared: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -199,10 +220,7 @@ pub async fn show(
     let this = all.iter().find(|one| one.head.version == at.version);
     let latest = this.is_some_and(|one| one.latest);
     let scheduled = this.is_some_and(|one| one.schedule.is_some());
-    let versions = all.into_iter().map(|one| {
-        let path = format!("{}/{}", segment(&one.head.id), segment(&one.head.version));
-        (one.head.version, path, one.latest, one.head.deployed_at)
-    });
+    let versions = versions(all, &at.version);
     let findings = definition.diagnostics.take().unwrap_or_default();
     let query = StatesQuery { diagram: true };
     let mut counted = visitor.asking.ask(STATES.at(&at).query(query)).await?;
@@ -219,8 +237,36 @@ pub async fn show(
         scheduled,
         file: contents.get(&file).cloned(),
         files,
-        versions: versions.collect(),
+        versions,
     })
+}
+
+/// The rows for the versions of a workflow, of which one is shown. The newest comes first.
+fn versions(all: Vec<DefinitionSummary>, shown: &str) -> Vec<OfVersion> {
+    let this = all.iter().position(|one| one.head.version == shown);
+    let row = |(index, one): (usize, DefinitionSummary)| {
+        let version = one.head.version;
+        let (older, newer) = match this.is_some_and(|this| index < this) {
+            true => (shown, version.as_str()),
+            false => (version.as_str(), shown),
+        };
+        let with: String = byte_serialize(older.as_bytes()).collect();
+        let id = segment(&one.head.id);
+        OfVersion {
+            compared: match this == Some(index) {
+                true => String::new(),
+                false => format!(
+                    "/console/definitions/{id}/{}/compare?with={with}",
+                    segment(newer)
+                ),
+            },
+            path: format!("{id}/{}", segment(&version)),
+            is_latest: one.latest,
+            deployed: one.head.deployed_at,
+            version,
+        }
+    };
+    all.into_iter().enumerate().map(row).collect()
 }
 
 /// Texts that look like expressions and are sent as they are: the workflow runs, and does something else.

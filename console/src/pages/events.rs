@@ -16,7 +16,7 @@ use crate::answer::{Answer, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor, draw};
-use crate::words::short;
+use crate::words::{Awaited, short};
 
 /// How many of those that would not receive an event are shown at once.
 const NEAR: usize = 3;
@@ -80,6 +80,22 @@ impl Look {
         }
         look
     }
+}
+
+/// The address of the page with an event that something waits for, as far as it is known; empty if too little is.
+pub fn address(awaited: &Awaited) -> String {
+    if awaited.kind.is_empty() {
+        return String::new();
+    }
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.append_pair("type", &awaited.kind);
+    if !awaited.source.is_empty() {
+        query.append_pair("source", &awaited.source);
+    }
+    for (name, value) in awaited.by.iter().filter(|(_, value)| !value.is_empty()) {
+        query.append_pair(&format!("with-{name}"), value);
+    }
+    format!("/console/events?{}#send", query.finish())
 }
 
 struct Letter {
@@ -269,6 +285,27 @@ mod tests {
         let expected = json!({"specversion": "1.0", "id": "1", "source": "/bank", "type": "org.example.paid",
             "order": "A-1", "data": {}});
         assert_eq!(draft, expected);
+    }
+
+    #[test]
+    fn what_is_awaited_leads_to_an_event_that_fits() {
+        let awaited = |kind: &str| Awaited {
+            name: "paid".to_owned(),
+            kind: kind.to_owned(),
+            source: "/bank?a=1".to_owned(),
+            by: vec![
+                ("order".to_owned(), "A&1".to_owned()),
+                ("customer".to_owned(), String::new()),
+            ],
+        };
+        let address = address(&awaited("org.example.paid"));
+        let query = address.strip_prefix("/console/events?").unwrap();
+        let look = Look::read(query.strip_suffix("#send").unwrap());
+        let draft: Value = serde_json::from_str(&draft("1", "other", look.draft)).unwrap();
+        let expected = json!({"specversion": "1.0", "id": "1", "source": "/bank?a=1", "type": "org.example.paid",
+            "order": "A&1", "data": {}});
+        assert_eq!(draft, expected);
+        assert_eq!(super::address(&awaited("")), "");
     }
 
     #[test]

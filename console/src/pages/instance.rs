@@ -79,6 +79,8 @@ struct Page {
     lines: Lines,
     look: Look,
     first: usize,
+    /// The address of the page with the line and the way of showing times that were chosen; further parameters may follow.
+    kept: String,
     total: usize,
     /// It is shown as it was.
     back: Option<Back>,
@@ -254,6 +256,7 @@ async fn render(
         changes_note: changes::note(&compared),
         changes: changes::comparisons(compared.comparisons),
         first: lines.all.first().map_or(0, |line| line.number),
+        kept: look.address(&path, &["at", "times", "step"]),
         lines,
         look,
         total: story.total,

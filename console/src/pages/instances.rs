@@ -12,7 +12,7 @@ use swirl_api::{Status, definitions};
 use super::Done;
 use super::batch_trial::Deed;
 use super::columns::{
-    Cell, Column, Offered, Row, column, heading, now, offered, rows, sort, words,
+    COLUMNS_MAX, Cell, Column, Offered, Row, column, heading, now, offered, rows, sort, words,
 };
 use super::search::{SPANS, Search, address};
 use crate::answer::{Answer, go_to, page};
@@ -31,6 +31,8 @@ const SORTED: u32 = 100;
 /// The cookie with the chosen columns, and how long a browser keeps it, in seconds.
 const COLUMNS: &str = "swirl_columns";
 const COLUMNS_KEPT: u32 = 365 * 24 * 3600;
+/// The longest value of the cookie. Browsers drop cookies of more than 4,096 bytes.
+const COOKIE_BYTES_MAX: usize = 3_000;
 /// In place of columns: those that are there by default.
 const DEFAULT: &str = "default";
 
@@ -127,7 +129,11 @@ fn choose(search: &Search, is_secure: bool) -> Answer {
     let (words, age) = match search.columns.iter().any(|word| word == DEFAULT) {
         true => (String::new(), 0),
         false => {
-            let words: Vec<String> = search.columns.iter().map(|word| segment(word)).collect();
+            let words = search.columns.iter().take(COLUMNS_MAX);
+            let mut words: Vec<String> = words.map(|word| segment(word)).collect();
+            while words.join("|").len() > COOKIE_BYTES_MAX {
+                words.pop();
+            }
             (words.join("|"), COLUMNS_KEPT)
         }
     };
@@ -355,5 +361,19 @@ mod tests {
         );
         let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
         assert!(cookie.starts_with("swirl_columns=%40a%7Cb|id; Path=/console/instances; Max-Age="));
+        // Browsers drop a cookie that is too long.
+        for (word, most) in [
+            ("@a".to_owned(), COLUMNS_MAX),
+            (format!("@{}", "a".repeat(1_000)), 2),
+        ] {
+            let search = Search {
+                columns: vec![word; 100],
+                ..Search::default()
+            };
+            let response = choose(&search, true).unwrap();
+            let cookie = response.headers()[header::SET_COOKIE].to_str().unwrap();
+            let (words, _) = cookie.split_once(';').unwrap();
+            assert_eq!(words.split('|').count(), most);
+        }
     }
 }

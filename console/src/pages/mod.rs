@@ -5,6 +5,7 @@ pub mod batch_trial;
 pub mod batches;
 mod changes;
 mod columns;
+pub mod compare;
 pub mod definitions;
 pub mod deploy;
 pub mod events;

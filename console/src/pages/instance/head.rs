@@ -1,7 +1,7 @@
 //! The facts above everything else: by what people know an instance, and what it does now.
 
 use serde_json::Value;
-use swirl_api::instance::Place as Scope;
+use swirl_api::instance::{AwaitedEvent, Place as Scope};
 use swirl_api::{Instance, Instant, Status};
 use swirl_presentation::timeline::told as error_text;
 
@@ -9,6 +9,7 @@ use super::story::Story;
 use super::{PLACES_MAX, ROOT};
 use crate::asking::segment;
 use crate::naming::{Kind, Name};
+use crate::pages::events::address;
 use crate::words::{Awaited, awaited, doing, timer};
 
 /// How many search attributes are shown, and how much of each.
@@ -25,7 +26,8 @@ pub struct Place {
     pub sentence: String,
     /// The last entry of its history: it has been there since.
     pub since: Option<Instant>,
-    pub awaited: Vec<Awaited>,
+    /// The events, each with the address at which it can be sent; empty if its type isn't known.
+    pub awaited: Vec<(Awaited, String)>,
     pub timers: Vec<Timer>,
     pub error: String,
 }
@@ -124,6 +126,12 @@ pub fn places(found: &Instance, story: &Story) -> (Vec<Place>, usize) {
     (shown.map(|scope| place(scope, story)).collect(), more)
 }
 
+fn sendable(event: AwaitedEvent) -> (Awaited, String) {
+    let event = awaited(event);
+    let address = address(&event);
+    (event, address)
+}
+
 fn place(scope: &Scope, story: &Story) -> Place {
     let mut entries = story.entries.iter().rev();
     let last = entries.find(|entry| entry.scope == scope.scope);
@@ -131,7 +139,7 @@ fn place(scope: &Scope, story: &Story) -> Place {
         sentence: doing(scope),
         since: last.map(|entry| entry.at),
         error: scope.error.as_ref().map(error_text).unwrap_or_default(),
-        awaited: scope.waits_for.iter().cloned().map(awaited).collect(),
+        awaited: scope.waits_for.iter().cloned().map(sendable).collect(),
         timers: scope
             .timers
             .iter()
