@@ -58,10 +58,10 @@ pub fn router(console: Console) -> Router {
             post(pages::definitions::activate),
         )
         .route(
-        .route(
             "/definitions/{id}/{version}/compare",
             get(pages::compare::show),
         )
+        .route(
             "/definitions/{id}/{version}/delete",
             post(pages::definitions::delete),
         )
