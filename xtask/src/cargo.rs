@@ -72,68 +72,6 @@ pub fn run_with(args: &[&str], env: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Checks all code with clippy.
-pub fn clippy() -> Result<()> {
-    run(&[
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--quiet",
-        "--",
-        "-D",
-        "warnings",
-    ])
-}
-
-/// Builds the crates' documentation.
-///
-/// Rustdoc needs all crates checked. Clippy has done that, so this gives cargo clippy's program and its arguments, and
-/// an example, with which cargo takes the features that it took for clippy's tests. If a version of clippy passes its
-/// arguments in another way, crates are checked again, and nothing else changes.
-pub fn doc() -> Result<()> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let sysroot = Command::new(rustc).args(["--print", "sysroot"]).output()?;
-    let sysroot = String::from_utf8(sysroot.stdout)?;
-    let driver = Path::new(sysroot.trim_end()).join("bin/clippy-driver");
-    let driver = driver.to_string_lossy();
-    let mut env = vec![("RUSTDOCFLAGS", "-D warnings")];
-    if Path::new(&*driver).exists() {
-        let arguments = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
-        env.extend([
-            ("RUSTC_WORKSPACE_WRAPPER", &*driver),
-            ("CLIPPY_ARGS", arguments),
-        ]);
-    }
-    let programs = programs_without_library()?;
-    let mut args = vec![
-        "doc",
-        "--workspace",
-        "--no-deps",
-        "--quiet",
-        "--lib",
-        "--examples",
-    ];
-    args.extend(programs.iter().flat_map(|name| ["--bin", name]));
-    run_with(&args, &env)
-}
-
-/// The programs whose documentation isn't that of a library with the same name.
-fn programs_without_library() -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for package in members()?.packages {
-        let (programs, others): (Vec<_>, Vec<_>) =
-            package.targets.iter().partition(|target| target.is_bin());
-        let has_library = |name: &str| {
-            let mut libraries = others.iter().filter(|target| target.is_lib());
-            libraries.any(|library| library.name.replace('-', "_") == name.replace('-', "_"))
-        };
-        let programs = programs.iter();
-        let programs = programs.filter(|program| program.doc && !has_library(&program.name));
-        names.extend(programs.map(|program| program.name.clone()));
-    }
-    Ok(names)
-}
-
 /// Runs cargo and returns its standard output.
 pub fn output(args: &[&str]) -> Result<String> {
     let shown = format!("cargo {}", args.join(" "));

@@ -48,7 +48,18 @@ const STEPS: [Step; 18] = [
     Step {
         name: "clippy",
         about: "no warning of rustc or clippy",
-        run: |_| quiet(cargo::clippy()),
+        run: |_| {
+            let args = [
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--quiet",
+                "--",
+                "-D",
+                "warnings",
+            ];
+            quiet(cargo::run(&args))
+        },
     },
     Step {
         name: "deps",
@@ -123,7 +134,10 @@ const STEPS: [Step; 18] = [
     Step {
         name: "doc",
         about: "the crates' documentation builds without a warning",
-        run: |_| quiet(cargo::doc()),
+        run: |_| {
+            let args = ["doc", "--workspace", "--no-deps", "--quiet"];
+            quiet(cargo::run_with(&args, &[("RUSTDOCFLAGS", "-D warnings")]))
+        },
     },
 ];
 
