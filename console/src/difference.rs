@@ -6,8 +6,7 @@ use similar::{ChangeTag, TextDiff};
 
 /// How many equal lines are shown around those that differ.
 const AROUND: usize = 3;
-/// The limits on all lines, and on the length of one.
-const LINES_MAX: usize = 2_000;
+/// The limit on the length of a line.
 const LINE_CHARS_MAX: usize = 1_000;
 
 /// A line of one text, or of both.
@@ -33,13 +32,13 @@ pub struct Difference {
     pub is_cut: bool,
 }
 
-/// After the deadline the texts are compared roughly: more lines than necessary count as changed.
-pub fn difference(old: &str, new: &str, deadline: Instant) -> Difference {
+/// After the deadline the texts are compared roughly: more lines than necessary count as changed. `left`: the number of
+/// lines that can still be shown.
+pub fn difference(old: &str, new: &str, deadline: Instant, left: &mut usize) -> Difference {
     let compared = TextDiff::configure()
         .deadline(deadline)
         .diff_lines(old, new);
     let mut found = Difference::default();
-    let mut left = LINES_MAX;
     for group in compared.grouped_ops(AROUND) {
         let mut lines = Vec::new();
         for change in group.iter().flat_map(|part| compared.iter_changes(part)) {
@@ -53,11 +52,11 @@ pub fn difference(old: &str, new: &str, deadline: Instant) -> Difference {
                 ChangeTag::Delete => found.removed += 1,
                 ChangeTag::Insert => found.added += 1,
             }
-            if left == 0 {
+            if *left == 0 {
                 found.is_cut = true;
                 continue;
             }
-            left -= 1;
+            *left -= 1;
             lines.push(Line {
                 old: change.old_index().map(|index| index + 1),
                 new: change.new_index().map(|index| index + 1),
@@ -89,7 +88,8 @@ mod tests {
     use super::*;
 
     fn compared(old: &str, new: &str) -> Difference {
-        difference(old, new, Instant::now() + Duration::from_secs(10))
+        let deadline = Instant::now() + Duration::from_secs(10);
+        difference(old, new, deadline, &mut 2_000)
     }
 
     #[test]
@@ -140,11 +140,11 @@ mod tests {
         };
         let begun = Instant::now();
         let soon = begun + Duration::from_millis(50);
-        let found = difference(&lines("old"), &lines("new"), soon);
+        let found = difference(&lines("old"), &lines("new"), soon, &mut 2_000);
         assert!(begun.elapsed() < Duration::from_secs(5));
         assert_eq!((found.added, found.removed), (40_000, 40_000));
         assert!(found.is_cut);
-        assert_eq!(found.groups.iter().map(Vec::len).sum::<usize>(), LINES_MAX);
+        assert_eq!(found.groups.iter().map(Vec::len).sum::<usize>(), 2_000);
         let long = compared("", &"é".repeat(5_000));
         assert_eq!(long.groups[0][0].text.chars().count(), LINE_CHARS_MAX + 1);
     }

@@ -17,6 +17,8 @@ use crate::difference::{Difference, difference};
 use crate::shell::Shell;
 use crate::visitor::Visitor;
 
+/// How many lines are shown.
+const LINES_MAX: usize = 2_000;
 /// How long lines are looked for. After that, more of them than necessary count as changed.
 const COMPARING_MAX: Duration = Duration::from_millis(500);
 
@@ -122,7 +124,8 @@ async fn side(visitor: &Visitor, id: &str, version: &str) -> Result<(Definition,
 
 fn parts(old: &Definition, new: &Definition) -> Vec<Part> {
     let deadline = Instant::now() + COMPARING_MAX;
-    let document = difference(&old.document, &new.document, deadline);
+    let mut left = LINES_MAX;
+    let document = difference(&old.document, &new.document, deadline, &mut left);
     let mut parts = vec![Part {
         title: "Document".to_owned(),
         note: match document.groups.is_empty() {
@@ -150,6 +153,7 @@ fn parts(old: &Definition, new: &Definition) -> Vec<Part> {
                 &before.unwrap_or_default(),
                 &after.unwrap_or_default(),
                 deadline,
+                &mut left,
             ),
         });
     }

@@ -95,7 +95,7 @@ pub async fn retry(
     Ok(Done::new(answer.map_err(Problem::from)).audited(entry))
 }
 
-/// The letter with another payload, which is not encoded. Refuses one that would be a dead letter at once.
+/// The letter with another payload, which is UTF-8 and not encoded. Refuses one that would be a dead letter at once.
 fn corrected(mut letter: DeadLetter, payload: String) -> Result<DeadLetter, Problem> {
     let wrong = |detail: String| Problem::bad_request("invalid-event", detail);
     if payload.len() > PAYLOAD_BYTES_MAX {
@@ -104,6 +104,11 @@ fn corrected(mut letter: DeadLetter, payload: String) -> Result<DeadLetter, Prob
     }
     let is_coding = |name: &str| name.eq_ignore_ascii_case("content-encoding");
     letter.headers.retain(|(name, _)| !is_coding(name));
+    for (name, value) in &mut letter.headers {
+        if name.eq_ignore_ascii_case("content-type") {
+            value.truncate(value.find(';').unwrap_or(value.len()));
+        }
+    }
     letter.payload = payload.into_bytes();
     let headers = letter.headers.iter();
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));

@@ -403,6 +403,12 @@ mod tests {
             assert!(needs.contains(&route.need), "{}", route.path);
             assert_ne!(route.method, Method::Get, "{}", route.path);
         }
+        for route in routes().filter(|route| route.method != Method::Get) {
+            let (path, need) = (route.path, route.need);
+            let is_by_hand = matches!(need, Need::Operate | Need::Deploy);
+            assert_eq!(route.audit.is_some(), is_by_hand, "{path}");
+            assert_ne!(need, Need::Nothing, "{path}");
+        }
     }
 
     /// The rows of the table of roles.

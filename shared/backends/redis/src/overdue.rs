@@ -71,31 +71,39 @@ impl Redis {
     /// Scopes that should be running and that no process holds, from the shards of this process: at most this many of
     /// each workflow.
     ///
-    /// The next search begins with scopes that were left out, as long as they are not so many that it would look at
-    /// nothing else. So a workflow with some hundred lost tasks gets all of them back soon, beside others with a hundred
-    /// thousand scopes whose tasks are only waiting.
+    /// The next search begins with scopes that were left out, but half of what it looks at in each shard are others. So
+    /// a workflow with some hundred lost tasks gets all of them back soon, beside others with a hundred thousand scopes
+    /// whose tasks are only waiting.
     pub(crate) async fn overdue_scopes(
         &self,
         limit: usize,
         of_each: usize,
     ) -> Result<Vec<ScopeRef>> {
         let mut of_workflows: HashMap<String, Vec<Overdue>> = HashMap::new();
-        for found in self.free(limit).await?.into_iter().take(limit) {
+        for found in self.free(limit).await? {
             let of_workflow = of_workflows.entry(found.workflow.clone()).or_default();
             of_workflow.push(found);
         }
         let has_more = |of_workflow: &&Vec<Overdue>| of_workflow.len() > of_each;
         let with_more = of_workflows.values().filter(has_more).count();
-        let again = limit / 2 / with_more.max(1);
+        let (_, each) = self.divided(limit);
+        let again = (each / 2 / with_more.max(1)).max(1);
         let (mut found, mut left_out) = (Vec::new(), BTreeMap::<u16, Vec<String>>::new());
         for of_workflow in of_workflows.into_values() {
-            let mut all = of_workflow.into_iter();
-            found.extend(all.by_ref().take(of_each).map(|overdue| overdue.scope));
-            for overdue in all.take(again) {
-                left_out
-                    .entry(overdue.shard)
-                    .or_default()
-                    .push(overdue.member);
+            let mut in_shards: HashMap<u16, usize> = HashMap::new();
+            for (count, overdue) in of_workflow.into_iter().enumerate() {
+                if count < of_each && found.len() < limit {
+                    found.push(overdue.scope);
+                    continue;
+                }
+                let in_shard = in_shards.entry(overdue.shard).or_default();
+                *in_shard += 1;
+                if *in_shard <= again {
+                    left_out
+                        .entry(overdue.shard)
+                        .or_default()
+                        .push(overdue.member);
+                }
             }
         }
         let left_out = left_out
@@ -127,7 +135,8 @@ impl Redis {
     async fn free(&self, limit: usize) -> Result<Vec<Overdue>> {
         let (mut shards, each) = self.divided(limit);
         let at_once = limit.div_ceil(each.max(1)).max(1);
-        let begin = BEGINS.fetch_add(at_once, Ordering::Relaxed) % shards.len().max(1);
+        let by = if at_once < shards.len() { at_once } else { 1 };
+        let begin = BEGINS.fetch_add(by, Ordering::Relaxed) % shards.len().max(1);
         shards.rotate_left(begin);
         let mut found = Vec::new();
         for shards in shards.chunks(at_once) {

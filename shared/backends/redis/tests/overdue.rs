@@ -79,6 +79,43 @@ async fn what_a_search_leaves_out_is_first_in_the_next_one() {
     assert_eq!(found.len(), LOST);
 }
 
+/// Scopes that were left out don't hide younger ones, in any shard.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_that_is_left_out_hides_no_other_scope() {
+    const SHARDS: u16 = 2;
+    // Twenty of each shard are looked at.
+    const LOOKED_AT: usize = 40;
+    const LOST: usize = 10;
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        grace_ms: 0,
+        repeat_ms: HOUR_MS,
+        shards: SHARDS,
+        ..Options::single(server.url())
+    };
+    let store = Arc::new(Redis::connect(options).await.unwrap());
+    let b = Backend::of(store.clone(), server);
+    for n in 0..FLOOD {
+        b.create(new(&format!("flood-{n}"))).await;
+    }
+    // They become overdue after all others.
+    tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    for n in 0..LOST {
+        let mut new = new(&format!("lost-{n}"));
+        new.header.definition.workflow = "other".into();
+        b.create(new).await;
+    }
+    let mut found = BTreeSet::new();
+    for _ in 0..FLOOD / 10 {
+        let some = store.runnable_of_each(LOOKED_AT, FEW).await.unwrap();
+        let lost = some
+            .into_iter()
+            .filter(|scope| scope.instance.as_str().starts_with("lost-"));
+        found.extend(lost);
+    }
+    assert_eq!(found.len(), LOST);
+}
+
 /// The other shards get their turn even if the first ones always fill the limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_shards_get_their_turn() {

@@ -33,6 +33,9 @@ const SUSPECTED: u32 = 2;
 /// From this attempt on, it computes alone among all scopes that are equally suspicious.
 const STRONGLY_SUSPECTED: u32 = 3;
 
+/// The time of a turn that counts at most.
+const COUNTED_MAX_MS: i64 = 60_000;
+
 /// Lets only one suspected scope of a workflow compute at a time in this process.
 #[derive(Clone)]
 pub struct Suspects {
@@ -58,8 +61,9 @@ struct TimedTurn {
 impl Drop for TimedTurn {
     fn drop(&mut self) {
         let millis = self.clock.now().0.saturating_sub(self.begun.0);
-        let micros = millis.max(0).unsigned_abs().saturating_mul(1_000);
-        self.permit.spend(micros);
+        // A clock that is set doesn't count.
+        let millis = millis.clamp(0, COUNTED_MAX_MS).unsigned_abs();
+        self.permit.spend(millis * 1_000);
     }
 }
 
@@ -170,10 +174,8 @@ impl Driver {
 mod tests {
     use std::sync::atomic::{AtomicI64, Ordering};
 
-    use async_trait::async_trait;
-    use futures::future::LocalBoxFuture;
-
     use super::*;
+    use async_trait::async_trait;
 
     /// A clock that is set.
     #[derive(Default)]
@@ -216,25 +218,32 @@ mod tests {
             let waiting = suspects.wait(STRONGLY_SUSPECTED, workflow, &clock);
             waiting.boxed_local()
         };
+        let first = wait(&long[0]).now_or_never().unwrap();
         let mut waiting: Vec<_> = (0..1_000).map(|n| wait(&long[n % long.len()])).collect();
-        let take_turn = |waiting: &mut Vec<LocalBoxFuture<'_, Alone>>| {
+        assert!(waiting.iter_mut().all(|wait| wait.now_or_never().is_none()));
+        drop(first);
+        let mut turns = 0;
+        // Lets the scope that may compute do so, each for another time.
+        let mut take_turn = || {
             let mut all = 0..waiting.len();
             let found = all.find_map(|at| Some((at, (&mut waiting[at]).now_or_never()?)));
             let (at, turn) = found.unwrap();
             drop(waiting.remove(at));
-            time.0.fetch_add(5_000, Ordering::Relaxed);
+            turns += 1;
+            time.0.fetch_add(5_000 + turns, Ordering::Relaxed);
             drop(turn);
         };
         for _ in 0..100 {
-            take_turn(&mut waiting);
+            take_turn();
         }
         // The scope of the other workflow has to compute several times, with calls between.
         for _ in 0..10 {
             let mut other = wait(&short);
-            if (&mut other).now_or_never().is_none() {
-                take_turn(&mut waiting);
-                assert!(other.now_or_never().is_some());
-            }
+            assert!((&mut other).now_or_never().is_none(), "one computes");
+            take_turn();
+            let turn = other.now_or_never().unwrap();
+            time.0.fetch_add(1, Ordering::Relaxed);
+            drop(turn);
         }
     }
 }
