@@ -221,7 +221,7 @@ fn tasks_inside_of_others_count() {
         "state inner",
         "state last",
         "way caught -> end",
-        "way choose -> last",
+        "way choose -> last or choose -> last (default)",
         "way last -> end",
     ];
     assert_eq!(right, not_run);

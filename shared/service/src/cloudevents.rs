@@ -358,7 +358,7 @@ mod tests {
                 "{members}"
             );
         }
-        assert_eq!(json("[]"), Err(Invalid::NoObject("array")));
+        assert_eq!(json("[]"), Err(Invalid::NoObject("an array")));
         assert_eq!(json("{}"), Err(Invalid::Missing("specversion")));
     }
 

@@ -386,7 +386,7 @@ async fn foreseen(dev: &Dev) {
     for (operation, code) in [
         (
             json!({"operation": "rerun", "state": "Nowhere"}),
-            "wrong-status",
+            "unknown-state",
         ),
         (
             json!({"operation": "retry", "patch": ".key + 1"}),

@@ -142,11 +142,17 @@ fn one_place() {
     };
     assert!(matches!(
         fails(r#"{"a":5}"#, ".a.b"),
-        PathError::Mismatch { kind: "number", .. }
+        PathError::Mismatch {
+            kind: "a number",
+            ..
+        }
     ));
     assert!(matches!(
         fails(r#"{"a":{}}"#, ".a[0]"),
-        PathError::Mismatch { kind: "object", .. }
+        PathError::Mismatch {
+            kind: "an object",
+            ..
+        }
     ));
     assert!(matches!(
         fails(r#"{"a":[]}"#, ".a[-1]"),

@@ -218,7 +218,7 @@ do:
     assert!(replayed_of(&export, document).is_same());
     let changed = replayed_of(&export, &document.replace("> 5", "> 50"));
     insta::assert_snapshot!(shown_departure(&changed), @r#"
-    in task 'decide' (w.sw.yaml:4):
+    in task 'decide' (w.sw.yaml:3):
                     0.000s  started
                     0.000s  entered decide
                     0.000s  left decide
