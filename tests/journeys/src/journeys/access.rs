@@ -219,7 +219,7 @@ pub async fn dead_letter(stage: Stage) -> Result<()> {
         .press_refused("Send the corrected message", 400)
         .await?;
     browser
-        .shows(&["It was not sent: the event has no 'id'"])
+        .shows(&["It was not sent: the attribute 'id' is missing"])
         .await?;
     let kept = browser.filled(label).await?;
     anyhow::ensure!(kept == wrong, "the correction is lost: {kept}");
