@@ -460,7 +460,7 @@ async fn patched(dev: &Dev) {
     let trial = dev.post(&path, &[JSON], trial).await.is(200);
     assert_eq!(
         (&trial["fits"], &trial["code"]),
-        (&json!(false), &json!("wrong-status"))
+        (&json!(false), &json!("unknown-state"))
     );
     assert!(operated(dev, &third).await.is_empty(), "nothing was done");
     let (code, _, told) = dev.run(&["rerun", &third, "--state", "Work", "--patch", patch]);

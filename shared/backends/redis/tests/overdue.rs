@@ -98,7 +98,7 @@ async fn a_flood_that_is_left_out_hides_no_other_scope() {
     for n in 0..FLOOD {
         b.create(new(&format!("flood-{n}"))).await;
     }
-    // They become overdue after all others.
+    // Time has to pass: they become overdue after all others.
     tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     for n in 0..LOST {
         let mut new = new(&format!("lost-{n}"));
