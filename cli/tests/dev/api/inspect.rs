@@ -156,6 +156,10 @@ async fn commands(dev: &Dev) {
     ];
     let (code, out, err) = dev.run(&start);
     assert_eq!((code, out.as_str()), (Some(3), ""), "{err}");
+    assert!(
+        err.contains("is started") && err.contains("still running"),
+        "{err}"
+    );
     let second = err.split_whitespace().nth(1).unwrap();
     let (code, out, err) = dev.run(&[&start[..], &["--output", "json"]].concat());
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -166,10 +170,6 @@ async fn commands(dev: &Dev) {
     assert_eq!(
         (code, &told["code"]),
         (Some(1), &json!("unknown-instance")),
-        "{err}"
-    );
-    assert!(
-        err.contains("is started") && err.contains("still running"),
         "{err}"
     );
     for id in [&id, second] {
