@@ -49,14 +49,15 @@ const BROKEN: [&str; 8] = [
 ];
 /// Codes that only a coordinator uses: `swirl dev` requires no tokens, has no dead letters, and doesn't limit starts.
 /// The code for deployments needs many concurrent requests, those for queries need many instances
-/// (coordinator/tests/access). The codes for bodies need time or much memory (shared/serve, coordinator/tests/access).
-const GUARDED: [&str; 12] = [
+/// (coordinator/tests/access). The codes for bodies and answers need time or much memory (shared/serve, coordinator/tests/access).
+const GUARDED: [&str; 13] = [
     "body-too-slow",
     "query-too-broad",
     "too-many-instances",
     "letter-cut",
     "letter-of-task",
     "too-many-deployments",
+    "too-many-answers",
     "too-many-bodies",
     "too-many-refusals",
     "too-many-starts",
