@@ -146,7 +146,7 @@ fn parts(old: &Definition, new: &Definition) -> Vec<Part> {
             title: name.clone(),
             note: match (&before, &after) {
                 (None, _) => "The file is new.",
-                (_, None) => "The file is no longer referred to.",
+                (_, None) => "The document no longer refers to this file.",
                 _ => "",
             },
             found: difference(

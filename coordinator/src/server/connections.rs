@@ -103,8 +103,8 @@ impl Server {
 
     /// Serves until `stop` is done. From then on the server isn't ready, and each response is the last of its
     /// connection. After the drain time no connection is accepted, idle ones are closed, and running requests may
-    /// finish within the limit. Connections have threads of their own. Requests are answered on the caller's threads, but
-    /// those for health and metrics, so that these are answered however busy the caller's threads are.
+    /// finish within the limit. Connections have threads of their own. Requests are answered on the caller's threads,
+    /// except those for health and metrics, which are answered however busy these threads are.
     ///
     /// # Errors
     /// The listener failed.

@@ -212,8 +212,8 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "too-many-answers",
-        "Other clients are taking large answers, and there is no memory for another one.",
-        "Try again after the seconds in 'Retry-After'. The oldest answer that its client doesn't take is given up.",
+        "Large answers that other clients are still reading use all the memory for answers.",
+        "Try again after the seconds in 'Retry-After'. If a client stops reading, its connection is closed to make room.",
     ),
     (
         "too-many-batches",

@@ -65,8 +65,8 @@ impl Kind for Parallel {
     }
 }
 
-/// The first branch that completes has won. If none is left that could, the first error is the state's. First in time, that
-/// is, and of those at the same time in the document: several may have ended before this scope looks.
+/// The first branch that completes wins. If all fail, the first error is the state's. Several may have ended before this
+/// scope looks, so the time of their ends decides, and for equal times the order in the document.
 fn race(at: &mut At<'_, '_>, run: &ForkRun, mut results: Vec<(u32, BranchResult)>) -> Step {
     let reported = results.len() as u32;
     results.sort_by_key(|(index, result)| (result.ended(), *index));
