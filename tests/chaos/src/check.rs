@@ -53,15 +53,17 @@ pub struct Ended {
 }
 
 /// The times of the client's request and of the instance's end, in milliseconds since the epoch.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Time {
     pub number: usize,
     pub asked: i64,
     pub ended: i64,
+    /// The longest pauses in the history of one scope.
+    pub pauses: String,
 }
 
 impl Time {
-    fn took(self) -> i64 {
+    fn took(&self) -> i64 {
         self.ended - self.asked
     }
 }
@@ -84,12 +86,14 @@ pub struct Report {
     /// The number of instances that were running when the faults ended.
     pub left: usize,
     pub under_faults: Duration,
-    /// The time from the end of the faults to the end of the last instance.
+    /// The time from the end of the faults to the end of the last instance, or until they were no longer waited for.
     pub healed_after: Duration,
     /// For each workflow, the times of its instances.
     pub times: BTreeMap<&'static str, Vec<Time>>,
     pub hostility: Option<Hostility>,
     pub memory: Memory,
+    /// Instances that have not ended in time. Their calls and events are not compared.
+    pub unended: Vec<Planned>,
     /// Empty if everything is correct.
     pub differences: Vec<String>,
 }
@@ -108,6 +112,7 @@ impl Report {
             ("under faults", format!("{:.1?}", self.under_faults)),
             ("under way when they ended", self.left.to_string()),
             ("all ended after", format!("{:.1?}", self.healed_after)),
+            ("have not ended", self.unended.len().to_string()),
             ("calls", self.calls.to_string()),
             ("calls made again", self.repeated.to_string()),
             ("produced events", self.produced.to_string()),
@@ -218,6 +223,13 @@ impl Report {
         }
     }
 
+    /// `id`: the id of the instance in the API.
+    pub fn never_ended(&mut self, planned: Planned, id: &str) {
+        let (workflow, name) = (planned.workflow(), planned.id());
+        self.note(format!("{workflow} {name} ({id}): has not ended"));
+        self.unended.push(planned);
+    }
+
     fn time(&mut self, ended: &Ended) {
         let at = ended.view["endedAt"].as_str();
         if let Some(Ok(at)) = at.map(Timestamp::parse) {
@@ -226,6 +238,7 @@ impl Report {
                 number: ended.planned.number,
                 asked: ended.asked_ms,
                 ended: at.0,
+                pauses: pauses(&ended.history),
             });
         }
     }
@@ -235,7 +248,7 @@ impl Report {
     pub fn hold_up(&mut self, attacked: i64) {
         let mut late = Vec::new();
         for (workflow, times) in &self.times {
-            let (before, since): (Vec<Time>, Vec<Time>) =
+            let (before, since): (Vec<&Time>, Vec<&Time>) =
                 times.iter().partition(|time| time.ended < attacked);
             let Some(slowest) = before.iter().map(|time| time.took()).max() else {
                 late.push(format!("{workflow}: nothing ended before the attack"));
@@ -245,9 +258,10 @@ impl Report {
             let too_late = since.iter().filter(|time| time.took() > most);
             late.extend(too_late.map(|time| {
                 format!(
-                    "{workflow} n{}: took {} ms beside hostile ones, and at most {slowest} ms before",
+                    "{workflow} n{}: took {} ms beside hostile ones, and at most {slowest} ms before; {}",
                     time.number,
-                    time.took()
+                    time.took(),
+                    time.pauses
                 )
             }));
         }
@@ -315,6 +329,9 @@ impl Report {
                 self.note(format!("{id}: calls {got:?}, not {wanted:?}"));
             }
         }
+        for planned in &self.unended {
+            by_instance.remove(planned.id().as_str());
+        }
         for id in by_instance.keys() {
             self.note(format!("{id}: calls of an instance that nobody started"));
         }
@@ -342,10 +359,46 @@ impl Report {
                 Some(_) => {}
             }
         }
+        for data in self.unended.iter().filter_map(Planned::produced) {
+            left.remove(&data.to_string());
+        }
         for data in left.keys() {
             self.note(format!("nobody was to produce {data}"));
         }
     }
+}
+
+/// The three longest pauses between entries of one scope, longest first. A branch begins when its parent has forked.
+fn pauses(history: &Value) -> String {
+    let mut last: BTreeMap<&str, (i64, &str)> = BTreeMap::new();
+    let mut pauses = Vec::new();
+    for entry in history["entries"].as_array().into_iter().flatten() {
+        let (Some(scope), Some(event), Some(at)) = (
+            entry["scope"].as_str(),
+            entry["event"].as_str(),
+            entry["at"].as_str(),
+        ) else {
+            continue;
+        };
+        let Ok(at) = Timestamp::parse(at) else {
+            continue;
+        };
+        let parent = scope.rsplitn(3, '.').nth(2).unwrap_or_default();
+        let forked = last.get(parent).copied();
+        if let Some((before, of)) = last.insert(scope, (at.0, event)).or(forked) {
+            let waited = at.0 - before;
+            pauses.push((
+                waited,
+                format!(
+                    "{scope}: {waited} ms from {of} to {event} ({})",
+                    entry["at"]
+                ),
+            ));
+        }
+    }
+    pauses.sort_by_key(|(waited, _)| -waited);
+    let longest = pauses.into_iter().take(3).map(|(_, text)| text);
+    longest.collect::<Vec<String>>().join(", ")
 }
 
 /// Percentiles of durations.
@@ -370,6 +423,7 @@ mod tests {
             number,
             asked,
             ended: asked + took,
+            pauses: String::new(),
         };
         let mut report = Report::default();
         // One instance ended before the attack; the others take at least ten times as long.

@@ -17,6 +17,7 @@ mod memory;
 mod over;
 mod processes;
 mod publisher;
+mod queues;
 mod random;
 mod run;
 mod service;

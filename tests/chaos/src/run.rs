@@ -23,6 +23,7 @@ use crate::memory::{self, Memory};
 use crate::over::Over;
 use crate::processes::Role;
 use crate::publisher::{ANSWERED_MAX, answer};
+use crate::queues::queues;
 use crate::random::Random;
 use crate::service::{Service, document};
 use crate::tasks::TICK;
@@ -252,11 +253,18 @@ async fn drive(
 
     let healed = Instant::now();
     let is_wiped = options.faults.iter().any(|fault| fault.loses_messages());
-    tokio::select! {
+    let is_finished = tokio::select! {
         done = watch.finish(options, &api, progress) => done?,
         done = publish_again(options, &nats, &watch) => match done? {},
-    }
+    };
     let healed_after = healed.elapsed();
+    if !is_finished {
+        progress(&queues(&nats).await?);
+        if !options.hold.is_zero() {
+            progress("the cluster goes on for a while, so that it can be examined");
+            tokio::time::sleep(options.hold).await;
+        }
+    }
     if !is_wiped {
         all_produced(options, &nats, &watch.ended(), &produced, progress).await?;
     }

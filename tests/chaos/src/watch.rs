@@ -108,36 +108,38 @@ impl Watch {
         failed.map(|never| match never {})
     }
 
-    /// Polls until none is left.
+    /// Polls until none is left, or until the time for that is over. Instances that are left are differences, and `false` is
+    /// returned.
     pub async fn finish(
         &self,
         options: &Options,
         api: &Api,
         progress: &(dyn Fn(&str) + Sync),
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let begun = Instant::now();
         loop {
             self.look(api, usize::MAX).await?;
-            let first = self.lock().under_way.front().cloned();
-            let Some(Started { planned, id, .. }) = first else {
-                return Ok(());
-            };
-            if begun.elapsed() > options.liveness {
-                let view = api.instance(&id).await?;
-                let history = api.history(&id).await?;
-                let error = format!(
-                    "{} instances never end, such as {} ({id}):\n{view:#}\n{history:#}",
-                    self.left(),
-                    planned.id()
-                );
-                if !options.hold.is_zero() {
-                    progress(&error);
-                    progress("the cluster goes on for a while, so that it can be examined");
-                    tokio::time::sleep(options.hold).await;
-                }
-                bail!(error);
+            let left = self.all();
+            if left.is_empty() {
+                return Ok(true);
             }
-            progress(&format!("{} instances are under way", self.left()));
+            if begun.elapsed() > options.liveness {
+                progress(&format!("{} instances haven't ended", left.len()));
+                for started in &left {
+                    let (name, id) = (started.planned.id(), &started.id);
+                    progress(&format!(
+                        "{name} ({id}):\n{:#}\n{:#}",
+                        api.instance(id).await?,
+                        api.history(id).await?
+                    ));
+                }
+                let mut state = self.lock();
+                for Started { planned, id, .. } in left {
+                    state.report.never_ended(planned, &id);
+                }
+                return Ok(false);
+            }
+            progress(&format!("{} instances are under way", left.len()));
             tokio::time::sleep(PAUSE).await;
         }
     }
