@@ -17,6 +17,7 @@ use swirl_model::scope::{BranchResult, Fork, Scope, Timer};
 use swirl_model::time::Timestamp;
 
 use crate::error::Result;
+use crate::queue::LateScope;
 use crate::reads::ReadMark;
 
 /// The number of marks that an instance keeps. It is also the limit on batches that run at the same time.
@@ -489,8 +490,9 @@ pub trait ExecutionStore: InstanceRecords {
     /// Like [`ExecutionStore::runnable`], for a queue with a backlog, when most scopes that it would return already
     /// have a waiting task. Looks at `limit` scopes and returns at most `of_each` per workflow. A store that doesn't
     /// know the workflows of scopes returns `of_each` scopes.
-    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
-        self.runnable(of_each.min(limit)).await
+    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<LateScope>> {
+        let found = self.runnable(of_each.min(limit)).await?;
+        Ok(found.into_iter().map(LateScope::from).collect())
     }
 
     /// Adds an entry to the history outside a commit. Returns false if the instance doesn't exist.

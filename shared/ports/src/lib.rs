@@ -52,7 +52,7 @@ pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
     InstanceQueries, Keep, KeptHistory, Page, Summary, Values,
 };
-pub use queue::{Queue, Receipt, Task, Tasks};
+pub use queue::{LateScope, Queue, Receipt, Task, Tasks};
 pub use reads::{ReadMark, Reads};
 pub use store::Store;
 pub use views::{SavedView, SavedViews, VIEWS_MAX};

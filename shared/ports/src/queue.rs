@@ -1,6 +1,8 @@
 //! The task queue. A message only says "look at this scope", so losing, duplicating, delaying or reordering messages
 //! costs time, never correctness.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
 
@@ -22,6 +24,13 @@ pub trait Queue: Send + Sync {
         self.push(tasks).await;
     }
 
+    /// The same while there is a backlog. A queue with lanes puts them into the lanes of their workflows, so that they
+    /// don't wait behind it, where a lost message would lose them again.
+    async fn push_late_of(&self, tasks: Vec<LateScope>) {
+        self.push_late(tasks.into_iter().map(|late| late.scope).collect())
+            .await;
+    }
+
     /// Puts scopes whose fork is complete, for a coordinator to join. A queue without coordinators treats them as
     /// tasks. The reconciler recovers lost messages, as it does lost tasks.
     async fn push_joins(&self, scopes: Vec<ScopeRef>) {
@@ -32,6 +41,23 @@ pub trait Queue: Send + Sync {
     /// already waiting in it, and adding more would keep the backlog alive.
     async fn room(&self) -> usize {
         usize::MAX
+    }
+}
+
+/// A scope that should be running but isn't.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LateScope {
+    pub scope: ScopeRef,
+    /// `None` if the store doesn't know it.
+    pub workflow: Option<Arc<str>>,
+}
+
+impl From<ScopeRef> for LateScope {
+    fn from(scope: ScopeRef) -> LateScope {
+        LateScope {
+            scope,
+            workflow: None,
+        }
     }
 }
 

@@ -58,12 +58,13 @@ impl Service {
     /// Takes at least this many scopes, if there are as many, regardless of the length of the queue.
     async fn sweep_scopes(&self, least: usize) -> Result<(), Error> {
         let room = self.queue.room().await.min(SWEEP_MAX).max(least);
-        let late = if room < SOME {
-            self.store.runnable_of_each(LOOKED_AT, FEW).await?
+        if room < SOME {
+            let late = self.store.runnable_of_each(LOOKED_AT, FEW).await?;
+            self.queue.push_late_of(late).await;
         } else {
-            self.store.runnable(room).await?
-        };
-        self.queue.push_late(late).await;
+            let late = self.store.runnable(room).await?;
+            self.queue.push_late(late).await;
+        }
         for dropped in self.events.expire(self.clock.now()).await? {
             let KeptDropped {
                 group,

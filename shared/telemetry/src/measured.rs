@@ -21,9 +21,9 @@ use swirl_ports::matching::Listeners;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, EventBus, EventLog, ExecutionStore,
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptDropped, KeptHistory, KeyHolder, Lease, Listening, Migrated,
-    Migration, NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Queue,
-    Released, Removed, Result, Store, Summary, Suspended, Whole,
+    InstanceRecords, Keep, KeptDropped, KeptHistory, KeyHolder, LateScope, Lease, Listening,
+    Migrated, Migration, NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax,
+    Queue, Released, Removed, Result, Store, Summary, Suspended, Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -183,7 +183,7 @@ impl ExecutionStore for Measured<dyn Store> {
         self.redis("runnable", self.inner.runnable(limit)).await
     }
 
-    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
+    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<LateScope>> {
         let found = self.inner.runnable_of_each(limit, of_each);
         self.redis("runnable_of_each", found).await
     }
@@ -398,6 +398,15 @@ impl Queue for Measured<dyn Queue> {
         }
         let begun = Instant::now();
         self.inner.push_late(tasks).await;
+        self.metrics.nats("publish_tasks", begun.elapsed(), false);
+    }
+
+    async fn push_late_of(&self, tasks: Vec<LateScope>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let begun = Instant::now();
+        self.inner.push_late_of(tasks).await;
         self.metrics.nats("publish_tasks", begun.elapsed(), false);
     }
 

@@ -13,6 +13,7 @@ mod error;
 mod hints;
 mod inspect;
 mod intake;
+mod lanes;
 mod lifecycle;
 mod message;
 mod place;

@@ -18,14 +18,12 @@ use swirl_ports::StreamPlace;
 use crate::Error;
 use crate::counts::{Backlog, Counts};
 use crate::hints::{check, is_hints, lacks_room};
+use crate::lanes::{LANES, Lanes};
 use crate::place::name_of;
 use crate::together::{Together, has_batches};
 
 /// The consumer of tasks.
 const WORKERS: &str = "workers";
-/// The number of lanes. Each has a consumer, which costs the server some memory and a heartbeat.
-pub(crate) const LANES: usize = 16;
-
 /// The consumer of join messages.
 const JOINERS: &str = "joiners";
 
@@ -117,6 +115,7 @@ pub struct Streams {
     counts: Arc<Counts>,
     /// Events for their stream.
     pub(crate) together: Arc<Together>,
+    pub(crate) lane_choice: Arc<Lanes>,
 }
 
 impl Streams {
@@ -146,6 +145,7 @@ impl Streams {
             installation: "".into(),
             counts: Arc::default(),
             together: Arc::default(),
+            lane_choice: Arc::default(),
         }
     }
 
@@ -260,7 +260,7 @@ impl Streams {
             return Ok(all);
         }
         for lane in 0..LANES {
-            let (name, subject) = (lane_name(lane), self.lane_subject(lane));
+            let (name, subject) = (lane_name(lane), self.lane_subjects(lane));
             let of_lane = self.backlog_of(&lanes, &name, &subject).await?;
             all.pending += of_lane.pending;
             all.unacknowledged += of_lane.unacknowledged;
@@ -347,8 +347,13 @@ impl Streams {
         format!("swirl-tasks.{}", self.namespace)
     }
 
-    pub(crate) fn lane_subject(&self, lane: usize) -> String {
-        format!("swirl-lanes.{}.{lane}", self.namespace)
+    /// The subjects of a lane's tasks, which end with their workflows.
+    fn lane_subjects(&self, lane: usize) -> String {
+        self.lane_subject(lane, "*")
+    }
+
+    pub(crate) fn lane_subject(&self, lane: usize, workflow: &str) -> String {
+        format!("swirl-lanes.{}.{lane}.{workflow}", self.namespace)
     }
 
     pub(crate) fn join_subject(&self) -> String {
@@ -467,7 +472,7 @@ impl Streams {
                 description: Some(
                     "Swirl: tasks of workflows that have their share of the workers".to_owned(),
                 ),
-                subjects: vec![format!("swirl-lanes.{}.*", self.namespace)],
+                subjects: vec![format!("swirl-lanes.{}.*.*", self.namespace)],
                 max_bytes: hints_bytes_max / 4,
                 ..hints.clone()
             },
@@ -511,7 +516,7 @@ impl Streams {
     pub(crate) async fn task_consumer(&self, queue: TaskQueueKind) -> Result<PullConsumer, Error> {
         match queue {
             TaskQueueKind::Lane(lane) => {
-                let subject = self.lane_subject(lane);
+                let subject = self.lane_subjects(lane);
                 self.consumer(self.lanes(), &lane_name(lane), subject).await
             }
             TaskQueueKind::Main => self.consumer(self.tasks(), WORKERS, String::new()).await,

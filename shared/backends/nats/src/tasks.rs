@@ -7,8 +7,8 @@
 //! the store is unavailable or a worker dies. So a failed task is acknowledged and published again with the next
 //! number; its receiver then postpones it once, for the time in its header.
 //!
-//! Tasks of workflows that have used up their share of a worker go to a lane: an extra queue, chosen by a hash of the
-//! workflow. So the main queue never fills up with tasks that wait for others of the same workflow.
+//! Tasks of workflows that have used up their share of a worker go to a [lane](crate::lanes), which is an extra queue.
+//! So the main queue never fills up with tasks that wait for others of the same workflow.
 
 use async_nats::jetstream::{AckKind, Message};
 use async_nats::{Client, HeaderMap};
@@ -18,15 +18,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures::TryStreamExt;
 use futures::future::join_all;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
-use swirl_ports::{Queue, Receipt, Task, Tasks};
+use swirl_ports::{LateScope, Queue, Receipt, Task, Tasks};
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 
+use crate::Error;
 use crate::counts::MessageKind;
 use crate::dead::DeadLetters;
+use crate::lanes::{LANES, LaneCounts, key_of};
 use crate::pulling::Pulling;
-use crate::streams::{LANES, Streams, TaskQueueKind};
+use crate::streams::{Streams, TaskQueueKind};
 
 /// A task that fails this often becomes a dead letter.
 const FAILURES_MAX: u64 = 20;
@@ -44,6 +48,8 @@ const LANE_AHEAD: usize = 1;
 const TOGETHER_MAX: usize = 32;
 /// A queue with this many waiting tasks has a backlog.
 const BEHIND: usize = 5_000;
+/// The time limit for counting the tasks of the lanes. A task waits for it.
+const LANE_COUNTS_MAX: Duration = Duration::from_secs(1);
 /// Each of so many tasks waits for JetStream's answer. From version 2.11 on a server drops what it can't store soon
 /// enough (`max_buffered_msgs`, 10,000), so a burst must not be faster than it.
 const CONFIRMED: u64 = 256;
@@ -87,6 +93,16 @@ impl Queue for TaskQueue {
 
     async fn push_late(&self, tasks: Vec<ScopeRef>) {
         self.publish(&self.subject, tasks, true).await;
+    }
+
+    async fn push_late_of(&self, tasks: Vec<LateScope>) {
+        for LateScope { scope, workflow } in tasks {
+            let subject = match workflow {
+                Some(workflow) => self.streams.lane_for(&workflow).await,
+                None => self.subject.clone(),
+            };
+            self.publish_task(&subject, &[scope], true).await;
+        }
     }
 
     async fn push_joins(&self, scopes: Vec<ScopeRef>) {
@@ -342,8 +358,8 @@ impl Receipt for TaskReceipt {
         if let Some(failures) = number(&self.message, FAILURES) {
             headers.insert(FAILURES, failures.to_string());
         }
-        let lane = self.streams.lane_subject(lane_of(workflow));
-        self.publish_to(lane, headers).await
+        let subject = self.streams.lane_for(workflow).await;
+        self.publish_to(subject, headers).await
     }
 
     async fn postpone(&self, after_ms: u64) {
@@ -375,11 +391,44 @@ impl Receipt for TaskReceipt {
     }
 }
 
-/// The lane of a workflow. Workflows with the same lane wait for each other, if both have used up their share of a
-/// worker.
-fn lane_of(workflow: &str) -> usize {
-    let hash = blake3::hash(workflow.as_bytes());
-    usize::from(hash.as_bytes()[0]) % LANES
+impl Streams {
+    /// The subject for one more task of a workflow that has its share of the workers.
+    pub(crate) async fn lane_for(&self, workflow: &str) -> String {
+        if self.lane_choice.needs_counts() {
+            match timeout(LANE_COUNTS_MAX, self.lane_counts()).await {
+                Ok(Ok(counts)) => self.lane_choice.counted(counts),
+                Ok(Err(error)) => tracing::debug!(%error, "lanes are chosen without counts"),
+                Err(_) => tracing::debug!("lanes are chosen without counts, which take long"),
+            }
+        }
+        let key = key_of(workflow);
+        let lane = self.lane_choice.add(&key);
+        self.lane_subject(lane, &key)
+    }
+
+    async fn lane_counts(&self) -> Result<LaneCounts, Error> {
+        let lanes = self.lanes();
+        let error = |reason: String| Error::JetStream(format!("{lanes}: {reason}"));
+        let stream = self.context.get_stream_no_info(&lanes).await;
+        let stream = stream.map_err(|found| error(found.to_string()))?;
+        let mut counts = LaneCounts::default();
+        let subjects = stream.info_with_subjects(">").await;
+        let mut subjects = subjects.map_err(|found| error(found.to_string()))?;
+        while let Some((subject, count)) = subjects
+            .try_next()
+            .await
+            .map_err(|found| error(found.to_string()))?
+        {
+            let mut parts = subject.rsplitn(3, '.');
+            let (key, lane) = (parts.next(), parts.next());
+            let lane = lane.and_then(|lane| lane.parse::<usize>().ok());
+            let of_lane = lane.and_then(|lane| counts.get_mut(lane));
+            if let (Some(key), Some(of_lane)) = (key, of_lane) {
+                of_lane.insert(key.to_owned(), count);
+            }
+        }
+        Ok(counts)
+    }
 }
 
 /// The time multiplied by a growing factor, up to a maximum.

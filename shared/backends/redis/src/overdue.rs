@@ -1,12 +1,13 @@
 //! Entries that stay in an index for too long because a process died or a message was lost.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::try_join_all;
 use redis::cmd;
 use swirl_model::ids::ScopeRef;
-use swirl_ports::Result;
+use swirl_ports::{LateScope, Result};
 
 use crate::Redis;
 use crate::keys::Span;
@@ -78,7 +79,7 @@ impl Redis {
         &self,
         limit: usize,
         of_each: usize,
-    ) -> Result<Vec<ScopeRef>> {
+    ) -> Result<Vec<LateScope>> {
         let mut of_workflows: HashMap<String, Vec<Overdue>> = HashMap::new();
         for found in self.free(limit).await? {
             let of_workflow = of_workflows.entry(found.workflow.clone()).or_default();
@@ -89,11 +90,18 @@ impl Redis {
         let (_, each) = self.divided(limit);
         let again = (each / 2 / with_more.max(1)).max(1);
         let (mut found, mut left_out) = (Vec::new(), BTreeMap::<u16, Vec<String>>::new());
-        for of_workflow in of_workflows.into_values() {
+        for (workflow, of_workflow) in of_workflows {
+            let workflow: Option<Arc<str>> = match workflow.is_empty() {
+                true => None,
+                false => Some(workflow.into()),
+            };
             let mut in_shards: HashMap<u16, usize> = HashMap::new();
             for (count, overdue) in of_workflow.into_iter().enumerate() {
                 if count < of_each && found.len() < limit {
-                    found.push(overdue.scope);
+                    found.push(LateScope {
+                        scope: overdue.scope,
+                        workflow: workflow.clone(),
+                    });
                     continue;
                 }
                 let in_shard = in_shards.entry(overdue.shard).or_default();

@@ -17,9 +17,9 @@ use swirl_ports::execution::Record;
 use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter,
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
-    InstanceRecords, Keep, KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords,
-    Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Released, Removed, Result,
-    Suspended, Whole,
+    InstanceRecords, Keep, KeptHistory, KeyHolder, LateScope, Lease, Migrated, Migration,
+    NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Released, Removed,
+    Result, Suspended, Whole,
 };
 use tokio::time::{sleep, timeout};
 
@@ -297,18 +297,20 @@ impl ExecutionStore for Redis {
     }
 
     async fn runnable(&self, limit: usize) -> Result<Vec<ScopeRef>> {
-        self.runnable_of_each(limit, usize::MAX).await
+        let found = self.runnable_of_each(limit, usize::MAX).await?;
+        Ok(found.into_iter().map(|late| late.scope).collect())
     }
 
-    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<ScopeRef>> {
-        let mut found = Vec::new();
-        self.reindex_dirty(limit.max(REINDEXED_MIN), &mut found)
+    async fn runnable_of_each(&self, limit: usize, of_each: usize) -> Result<Vec<LateScope>> {
+        let mut dirty = Vec::new();
+        self.reindex_dirty(limit.max(REINDEXED_MIN), &mut dirty)
             .await?;
+        let mut found: Vec<LateScope> = dirty.into_iter().map(LateScope::from).collect();
         if limit > 0 {
             found.extend(self.overdue_scopes(limit, of_each).await?);
         }
         found.sort_unstable();
-        found.dedup();
+        found.dedup_by(|one, other| one.scope == other.scope);
         Ok(found)
     }
 

@@ -15,6 +15,13 @@ const FLOOD: usize = 300;
 const FEW: usize = 8;
 const HOUR_MS: u64 = 60 * 60 * 1_000;
 
+/// Scopes that a search finds, at most `of_each` of each workflow.
+async fn found_of_each(store: &Redis, limit: usize, of_each: usize) -> Vec<ScopeRef> {
+    let found = store.runnable_of_each(limit, of_each).await.unwrap();
+    assert!(found.iter().all(|late| late.workflow.is_some()));
+    found.into_iter().map(|late| late.scope).collect()
+}
+
 /// Has its own server. Everything is overdue at once, and again after `repeat_ms`.
 async fn backend(repeat_ms: u64) -> (Arc<Redis>, Backend) {
     let server = RedisServer::start().unwrap();
@@ -45,7 +52,7 @@ async fn some_scopes_of_each_workflow_are_found() {
     let mut found = Vec::new();
     let mut sweeps = 0;
     while found.len() < FEW + 2 {
-        let more = store.runnable_of_each(FLOOD + 2, FEW).await.unwrap();
+        let more = found_of_each(&store, FLOOD + 2, FEW).await;
         found.extend(more);
         sweeps += 1;
         assert!(sweeps <= 3, "{found:?}");
@@ -70,7 +77,7 @@ async fn what_a_search_leaves_out_is_first_in_the_next_one() {
     }
     let mut found = BTreeSet::new();
     for _ in 0..20 {
-        let some = store.runnable_of_each(FLOOD + LOST, FEW).await.unwrap();
+        let some = found_of_each(&store, FLOOD + LOST, FEW).await;
         let lost = |scope: &&ScopeRef| scope.instance.as_str().starts_with("lost-");
         assert!(some.len() <= 2 * FEW, "{some:?}");
         assert!(some.iter().filter(lost).count() <= FEW, "{some:?}");
@@ -107,7 +114,7 @@ async fn a_flood_that_is_left_out_hides_no_other_scope() {
     }
     let mut found = BTreeSet::new();
     for _ in 0..FLOOD / 10 {
-        let some = store.runnable_of_each(LOOKED_AT, FEW).await.unwrap();
+        let some = found_of_each(&store, LOOKED_AT, FEW).await;
         let lost = some
             .into_iter()
             .filter(|scope| scope.instance.as_str().starts_with("lost-"));

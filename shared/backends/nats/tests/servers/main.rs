@@ -17,7 +17,7 @@ use swirl_nats::{
     Bus, DeadLetters, Error, Incoming, Inspected, Intake, JoinSource, Options, StreamOptions,
     Streams, TaskQueue, TaskSource, Template, connect,
 };
-use swirl_ports::{EventBus, Queue, Severity, StreamPlace, Tasks};
+use swirl_ports::{EventBus, LateScope, Queue, Severity, StreamPlace, Tasks};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
 use tokio::sync::Barrier;
 use tokio::time::timeout;

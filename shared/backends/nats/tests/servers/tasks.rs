@@ -88,6 +88,30 @@ async fn tasks_of_a_workflow_at_its_share_wait_in_a_lane() {
     assert_eq!((tasks.pending, tasks.unacknowledged), (0, 0));
 }
 
+/// While there is a backlog, late scopes wait in the lanes of their workflows and not in the queue.
+#[tokio::test(flavor = "multi_thread")]
+async fn late_scopes_go_to_the_lanes_of_their_workflows() {
+    let rig = rig().await;
+    let queue = TaskQueue::new(rig.client.clone(), &rig.streams);
+    let source = TaskSource::new(rig.streams.clone(), 16);
+    let known = LateScope {
+        scope: task("a"),
+        workflow: Some("order".into()),
+    };
+    queue
+        .push_late_of(vec![known, LateScope::from(task("b"))])
+        .await;
+    let of_queue = pull(&source).await;
+    assert_eq!((&of_queue.scope, of_queue.is_late), (&task("b"), true));
+    of_queue.receipt.unwrap().done().await;
+    let lanes = (0..source.lanes()).map(|lane| Box::pin(source.pull_lane(lane)));
+    let (of_lane, ..) = timeout(SOON, futures::future::select_all(lanes))
+        .await
+        .unwrap();
+    assert_eq!((&of_lane.scope, of_lane.is_late), (&task("a"), true));
+    of_lane.receipt.unwrap().done().await;
+}
+
 /// Joins are separate from tasks, are delivered again after a failure, and are counted.
 #[tokio::test(flavor = "multi_thread")]
 async fn joins_are_delivered_to_coordinators() {
