@@ -35,6 +35,30 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<D
     Data::deserialize(deserializer).map(Some)
 }
 
+/// How data of a media type is kept, since workflow data is JSON (docs/language.md#decision-94).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DataForm {
+    /// As a value.
+    Json,
+    /// As a string.
+    Text,
+    /// As a string in Base64, whatever the bytes look like.
+    Base64,
+}
+
+impl DataForm {
+    /// `media`: a media type in lower case, without parameters.
+    pub fn of(media: &str) -> DataForm {
+        let (major, minor) = media.split_once('/').unwrap_or_default();
+        match minor.rsplit('+').next().unwrap_or(minor) {
+            "json" => DataForm::Json,
+            "xml" | "yaml" | "x-yaml" => DataForm::Text,
+            _ if major == "text" => DataForm::Text,
+            _ => DataForm::Base64,
+        }
+    }
+}
+
 impl CloudEvent {
     /// The version of CloudEvents.
     pub const SPECVERSION: &'static str = "1.0";
@@ -66,6 +90,17 @@ impl CloudEvent {
                 .map(|(_, value)| value)
         })?;
         (!found.is_null()).then(|| found.to_text())
+    }
+
+    /// How the data is kept. Without a `datacontenttype` it is JSON.
+    pub fn data_form(&self) -> DataForm {
+        match self.attribute("datacontenttype") {
+            None => DataForm::Json,
+            Some(kind) => {
+                let media = kind.split(';').next().unwrap_or_default();
+                DataForm::of(&media.trim().to_ascii_lowercase())
+            }
+        }
     }
 
     /// The key of an event: the same `source` and `id` are the same event.

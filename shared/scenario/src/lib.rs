@@ -16,6 +16,7 @@ mod kit;
 pub mod migrate;
 pub mod mock;
 pub mod observed;
+mod order;
 mod parse;
 pub mod report;
 pub mod requests;

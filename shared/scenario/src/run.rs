@@ -20,6 +20,7 @@ use super::described;
 use super::file::{Operation, Scenario, Target, WorkflowSource};
 use super::mock::{Caller, mock};
 use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
+use super::order::in_document_order;
 use super::requests::{Requests, SentRequests, makes_requests, shown_arguments};
 use super::resources::ScenarioResources;
 use super::rows::millis;
@@ -384,14 +385,22 @@ fn observe(
     sent: &SentRequests,
 ) -> Result<Observed, RunError> {
     let failed = |error: &dyn std::fmt::Display| RunError::Failed(error.to_string());
-    let seen = world.observed();
+    let mut seen = world.observed();
     if let Some(call) = seen.unknown.first() {
         return Err(RunError::UnlistedFunction(call.function.clone()));
     }
     let mut calls: BTreeMap<String, Vec<ObservedCall>> = BTreeMap::new();
+    seen.calls
+        .sort_by(|one, other| one.scope.instance.cmp(&other.scope.instance));
+    for of_one in seen
+        .calls
+        .chunk_by_mut(|one, other| one.scope.instance == other.scope.instance)
+    {
+        in_document_order(of_one, |call| (call.at, &call.scope.scope));
+    }
     for call in seen.calls {
         calls
-            .entry(call.instance.to_string())
+            .entry(call.scope.instance.to_string())
             .or_default()
             .extend(seen_calls(&call, scenario.clock, sent));
     }
@@ -557,11 +566,13 @@ impl ObservedInstance {
         let began = self.history.iter().filter_map(|entry| match &entry.event {
             Event::StateEntered { state, name, .. } => {
                 let place = places.get(state.0 as usize)?.clone()?;
-                Some((name.to_string(), place))
+                Some((entry, (name.to_string(), place)))
             }
             _ => None,
         });
-        self.tasks = began.collect();
+        let mut began: Vec<_> = began.collect();
+        in_document_order(&mut began, |(entry, _)| (entry.at, &entry.scope));
+        self.tasks = began.into_iter().map(|(_, task)| task).collect();
     }
 }
 

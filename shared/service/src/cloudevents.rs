@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
+use swirl_model::cloudevent::DataForm;
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
 
@@ -288,22 +289,14 @@ fn payload(bytes: &[u8], content_type: Option<&str>) -> Result<Data, Invalid> {
             // curl and browsers send this by default, so it is never intended.
             Err(Invalid::Form(form.to_owned()))
         }
-        kind if is_json(kind) => {
-            Data::parse(text()?.as_bytes()).map_err(|error| Invalid::Json(error.to_string()))
-        }
-        kind if is_text(kind) => Ok(Data::string(text()?.as_ref())),
-        _ => Ok(base64()),
+        kind => match DataForm::of(kind) {
+            DataForm::Json => {
+                Data::parse(text()?.as_bytes()).map_err(|error| Invalid::Json(error.to_string()))
+            }
+            DataForm::Text => Ok(Data::string(text()?.as_ref())),
+            DataForm::Base64 => Ok(base64()),
+        },
     }
-}
-
-fn is_text(kind: &str) -> bool {
-    let (major, minor) = kind.split_once('/').unwrap_or_default();
-    let form = minor.rsplit('+').next().unwrap_or(minor);
-    major == "text" || matches!(form, "xml" | "yaml" | "x-yaml")
-}
-
-fn is_json(kind: &str) -> bool {
-    kind.ends_with("/json") || kind.ends_with("+json")
 }
 
 #[cfg(test)]

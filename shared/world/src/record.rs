@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use swirl_model::event::Command;
-use swirl_model::ids::InstanceId;
+use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::Function;
 use swirl_model::{CloudEvent, Data};
@@ -16,7 +16,7 @@ use swirl_runtime::{Effects, Error};
 /// A function call as it began.
 #[derive(Debug, Clone)]
 pub struct Call {
-    pub instance: InstanceId,
+    pub scope: ScopeRef,
     pub function: String,
     pub arguments: Data,
     pub key: String,

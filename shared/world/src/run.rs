@@ -175,7 +175,7 @@ impl FunctionCaller for MockCaller {
             return std::future::pending().await;
         }
         let call = Call {
-            instance: request.scope.instance.clone(),
+            scope: request.scope.clone(),
             function: request.function.name.to_string(),
             arguments: request.arguments.clone(),
             key: request.key.clone(),

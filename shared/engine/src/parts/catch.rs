@@ -267,7 +267,15 @@ impl Ctx<'_> {
                 self.unwind(index + 1);
                 self.pop_frame();
             }
-            None => self.abandon(),
+            None => {
+                let position = self.scope.position();
+                let current = position.and_then(|position| position.task.as_ref());
+                if current.is_none_or(|run| run.timer != seq) {
+                    // Its task has ended.
+                    return Next::Block;
+                }
+                self.abandon();
+            }
         }
         self.work(Work::Begin);
         let error = message(self);

@@ -128,7 +128,7 @@ impl Ctx<'_> {
         });
         if problem.instance.is_none() && !pointer.is_empty() {
             // An error in an extension is one of the extended task.
-            let extended = self.scope.extended();
+            let extended = self.scope.extended().filter(|_| pointer != "/");
             let extended = extended.map(|(id, _, _)| self.def.workflow[id].pointer.as_str());
             problem.instance = Some(extended.unwrap_or(pointer).to_owned());
         }

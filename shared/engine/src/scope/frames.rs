@@ -95,6 +95,9 @@ impl Ctx<'_> {
         let Some(frame) = frames.pop() else {
             return;
         };
+        if let Some(run) = frame.attempt {
+            self.disarm_one(run.timer);
+        }
         self.see_params(&frame, Vec::new());
         self.emit(Event::Frames(frames));
         self.move_to(position_of(&frame));

@@ -4,8 +4,12 @@
 //! expression over the event, or if the task takes more than one event, the wait stays open at the backend too: each event
 //! is offered, in order, and the task says which ones it consumes. So none is lost between two of them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use swirl_model::cloudevent::DataForm;
 use swirl_model::event::{Command, Event};
 use swirl_model::scope::{Frame, ListenRun, Queued};
 use swirl_model::workflow::{Consume, DataTest, EventRead, Listen, StateKind, TaskFilter};
@@ -227,17 +231,21 @@ pub(crate) fn read_event(read: EventRead, event: &CloudEvent) -> Data {
         EventRead::Envelope => event.to_data(),
         EventRead::Raw => match &event.data {
             None => Data::NULL,
-            Some(data) => {
-                // Other payloads than JSON are kept as a text, or as Base64.
-                let kind = event.attribute("datacontenttype").unwrap_or_default();
-                let kind = kind.split(';').next().unwrap_or_default().trim().to_owned();
-                let is_json = kind.is_empty() || kind.ends_with("/json") || kind.ends_with("+json");
-                match data.as_str() {
-                    Some(text) if !is_json => Data::string(text),
-                    _ => Data::string(data.to_string()),
-                }
-            }
+            Some(data) => match (event.data_form(), data.as_str()) {
+                (DataForm::Text, Some(text)) => Data::string(text),
+                (DataForm::Base64, Some(text)) => Data::string(decoded(text)),
+                _ => Data::string(data.to_string()),
+            },
         },
+    }
+}
+
+/// The text of Base64, if it is one.
+fn decoded(base64: &str) -> Cow<'_, str> {
+    let bytes = STANDARD.decode(base64).ok();
+    match bytes.and_then(|bytes| String::from_utf8(bytes).ok()) {
+        Some(text) => text.into(),
+        None => base64.into(),
     }
 }
 

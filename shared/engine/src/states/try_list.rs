@@ -32,9 +32,6 @@ impl Kind for Try {
     }
 
     fn left(&self, at: &mut At<'_, '_>, frame: &Frame) -> Step {
-        if let Some(run) = frame.attempt {
-            at.disarm_one(run.timer);
-        }
         at.pop_frame();
         match frame.part {
             FramePart::Body | FramePart::Extension => at.done(),

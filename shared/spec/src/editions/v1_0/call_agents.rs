@@ -55,8 +55,8 @@ impl Reader<'_, '_> {
         let version = version.unwrap_or_else(|| MCP_VERSION.to_owned());
         metadata.set("protocolVersion", Data::string(version));
         let timeout = match obj.get("timeout") {
-            Some(node) => Some(self.positive_length(node, "'timeout'")?),
-            None => None,
+            Some(node) => self.positive_length(node, "'timeout'").map(Some),
+            None => Some(None),
         };
         let transport = obj.get("transport").map(|node| self.transport(node));
         if obj
@@ -67,12 +67,12 @@ impl Reader<'_, '_> {
         }
         let parameters = self.remote_parameters(obj);
         let client = match obj.get("client") {
-            Some(node) => Some(self.mcp_client(node)?),
-            None => None,
+            Some(node) => self.mcp_client(node).map(Some),
+            None => Some(None),
         };
         let (mut arguments, auth) = transport??;
         arguments.extend(parameters?);
-        arguments.extend(client.map(|client| ("client".to_owned(), client)));
+        arguments.extend(client?.map(|client| ("client".to_owned(), client)));
         let called = Called {
             kind: FunctionKind::Mcp,
             operation: method?,
@@ -80,7 +80,7 @@ impl Reader<'_, '_> {
             auth,
             metadata,
             arguments: Template::Object(arguments),
-            timeout,
+            timeout: timeout?,
         };
         Some(self.calling(task, called))
     }
@@ -109,19 +109,21 @@ impl Reader<'_, '_> {
 
     fn mcp_http(&mut self, node: &Node) -> Option<(Parts, Option<AuthId>)> {
         let obj = self.object(node, "'http'", &["endpoint", "headers"])?;
+        let headers = match obj.get("headers") {
+            None => Some(None),
+            Some(node) if node.members().is_none() => {
+                self.wrong_type(node, "'headers'", "an object");
+                None
+            }
+            Some(node) => self.scalars(node, DEFINITION, true).map(Some),
+        };
         let Some(endpoint) = obj.get("endpoint") else {
             self.missing(obj, "'http'", &["endpoint"]);
             return None;
         };
         let (uri, auth) = self.endpoint(endpoint);
         let mut parts = vec![("endpoint".to_owned(), uri?)];
-        if let Some(node) = obj.get("headers") {
-            if node.members().is_none() {
-                self.wrong_type(node, "'headers'", "an object");
-                return None;
-            }
-            parts.push(("headers".to_owned(), self.scalars(node, DEFINITION, true)?));
-        }
+        parts.extend(headers?.map(|headers| ("headers".to_owned(), headers)));
         Some((parts, auth))
     }
 
@@ -131,24 +133,21 @@ impl Reader<'_, '_> {
         let mut parts = Parts::new();
         match obj.get("command") {
             Some(node) => {
-                self.string(node, "'command'")?;
-                let command = self.text_value(node, DEFINITION, true)?;
-                parts.push(("command".to_owned(), command));
+                let command = self
+                    .string(node, "'command'")
+                    .and_then(|_| self.text_value(node, DEFINITION, true));
+                parts.extend(command.map(|command| ("command".to_owned(), command)));
             }
-            None => {
-                self.missing(obj, "'stdio'", &["command"]);
-                return None;
-            }
+            None => self.missing(obj, "'stdio'", &["command"]),
         }
-        if let Some(node) = obj.get("arguments") {
-            let items = self.list(node, "'arguments'")?;
+        let arguments = obj.get("arguments");
+        if let Some(items) = arguments.and_then(|node| self.list(node, "'arguments'")) {
             for item in items {
                 self.scalar(item, "an argument");
             }
-            parts.push((
-                "arguments".to_owned(),
-                self.scalars(node, DEFINITION, true)?,
-            ));
+        }
+        if let Some(arguments) = arguments.and_then(|node| self.scalars(node, DEFINITION, true)) {
+            parts.push(("arguments".to_owned(), arguments));
         }
         self.mapping(obj, "environment", &mut parts);
         Some(vec![("stdio".to_owned(), Template::Object(parts))])
@@ -164,10 +163,12 @@ impl Reader<'_, '_> {
         ] {
             let Some(node) = names.iter().find_map(|name| obj.get(name)) else {
                 self.missing(obj, "'client'", &[name]);
-                return None;
+                continue;
             };
-            self.string(node, &format!("'{name}'"))?;
-            parts.push((name.to_owned(), self.text_value(node, DEFINITION, false)?));
+            let value = self
+                .string(node, &format!("'{name}'"))
+                .and_then(|_| self.text_value(node, DEFINITION, false));
+            parts.extend(value.map(|value| (name.to_owned(), value)));
         }
         Some(Template::Object(parts))
     }
@@ -176,7 +177,7 @@ impl Reader<'_, '_> {
         let obj = self.with(task, "a2a", A2A, &["method"])?;
         let method = self.remote_method(obj, A2A_METHODS);
         if let Some(node) = obj.get("parameters") {
-            self.not_empty_object(node, "'parameters'")?;
+            self.not_empty_object(node, "'parameters'");
         }
         let parameters = self.remote_parameters(obj);
         let mut arguments = Parts::new();

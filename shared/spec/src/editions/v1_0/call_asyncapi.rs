@@ -56,21 +56,21 @@ impl Reader<'_, '_> {
         let document = obj.get("document").map(|node| self.described_by(node));
         let operation = self.one_of(obj, ["operation", "channel"]);
         let deed = self.one_of(obj, ["message", "subscription"]);
-        if let Some(node) = obj.get("server") {
-            self.asyncapi_server(node, &mut metadata)?;
-        }
+        let server = match obj.get("server") {
+            Some(node) => self.asyncapi_server(node, &mut metadata),
+            None => Some(()),
+        };
         if let Some(word) = self.word(obj, "protocol", &PROTOCOLS) {
             metadata.set("protocol", Data::string(word));
         }
-        let auth = match obj.get("authentication") {
-            Some(node) => Some(self.authentication(node)?),
-            None => None,
-        };
-        let (word, node) = operation?;
-        let operation = self.string(node, &format!("'{word}'"))?;
-        if word == "channel" {
-            metadata.set("channel", Data::string(operation.as_str()));
-        }
+        let auth = self.auth_of(obj);
+        let operation = operation.and_then(|(word, node)| {
+            let name = self.string(node, &format!("'{word}'"))?;
+            if word == "channel" {
+                metadata.set("channel", Data::string(name.as_str()));
+            }
+            Some(name)
+        });
         let (deed, node) = deed?;
         let is_subscription = deed == "subscription";
         let action = if is_subscription {
@@ -87,11 +87,13 @@ impl Reader<'_, '_> {
             false => (self.asyncapi_message(node), None),
         };
         let (uri, resource_auth) = document??;
+        let operation = operation?;
+        server?;
         let called = Called {
             kind: FunctionKind::Asyncapi,
             operation: format!("{uri}#{operation}"),
             resource_auth,
-            auth,
+            auth: auth?,
             metadata,
             arguments: arguments?,
             timeout: None,
@@ -189,18 +191,25 @@ impl Reader<'_, '_> {
 
     fn asyncapi_server(&mut self, node: &Node, metadata: &mut Data) -> Option<()> {
         let obj = self.object(node, "'server'", &["name", "variables"])?;
-        let name = self.need_string(obj, "'server'", "name")?;
-        if name.contains("://") || name.contains("${") {
+        let mut name = self.need_string(obj, "'server'", "name");
+        if let (Some(text), Some(node)) = (&name, obj.get("name"))
+            && (text.contains("://") || text.contains("${"))
+        {
             let message =
-                format!("'name' cannot be '{name}': it is the name of a server of the document");
+                format!("'name' cannot be '{text}': it is the name of a server of the document");
             let hint = "the operator's 'functions.servers' gives other addresses".to_owned();
-            self.error(obj.get("name")?, codes::BAD_NAME, message, hint);
-            return None;
+            self.error(node, codes::BAD_NAME, message, hint);
+            name = None;
         }
-        metadata.set("server", Data::string(name));
-        let Some(node) = obj.get("variables") else {
-            return Some(());
-        };
+        if let Some(node) = obj.get("variables") {
+            self.asyncapi_variables(node)?;
+            metadata.set("variables", node.to_data());
+        }
+        metadata.set("server", Data::string(name?));
+        Some(())
+    }
+
+    fn asyncapi_variables(&mut self, node: &Node) -> Option<()> {
         let Some(members) = node.members() else {
             self.wrong_type(node, "'variables'", "an object");
             return None;
@@ -218,7 +227,6 @@ impl Reader<'_, '_> {
                 return None;
             }
         }
-        metadata.set("variables", node.to_data());
         Some(())
     }
 

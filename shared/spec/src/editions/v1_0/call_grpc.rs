@@ -49,33 +49,30 @@ impl Reader<'_, '_> {
                 None
             }
         };
-        let host = self.need_string(obj, "'service'", "host");
-        if let (Some(host), Some(node)) = (&host, obj.get("host")) {
+        let mut host = self.need_string(obj, "'service'", "host");
+        if let (Some(text), Some(node)) = (&host, obj.get("host")) {
             let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
-            let edges = host.starts_with(['-', '.']) || host.ends_with(['-', '.']);
-            if host.is_empty() || edges || !host.chars().all(plain) {
-                let message = format!("'host' cannot be '{host}'");
+            let edges = text.starts_with(['-', '.']) || text.ends_with(['-', '.']);
+            if text.is_empty() || edges || !text.chars().all(plain) {
+                let message = format!("'host' cannot be '{text}'");
                 let hint = "write the name of a host, without a scheme, a port or an expression";
                 self.error(node, codes::BAD_URI, message, hint.to_owned());
-                return None;
+                host = None;
             }
         }
         let port = match obj.get("port") {
-            None => TLS_PORT,
+            None => Some(TLS_PORT),
             Some(node) => {
                 let (wanted, range) = ("a whole number from 1 to 65535", 1..=i64::from(u16::MAX));
-                let port = self.whole(node, "'port'", wanted, range, codes::BAD_NUMBER)?;
-                u16::try_from(port).ok()?
+                let port = self.whole(node, "'port'", wanted, range, codes::BAD_NUMBER);
+                port.and_then(|port| u16::try_from(port).ok())
             }
         };
-        let auth = match obj.get("authentication") {
-            Some(node) => {
-                let auth = self.authentication(node)?;
-                self.no_digest(node, auth, "gRPC")?;
-                Some(auth)
-            }
-            None => None,
-        };
+        let auth = self.auth_of(obj)?;
+        if let (Some(auth), Some(node)) = (auth, obj.get("authentication")) {
+            self.no_digest(node, auth, "gRPC")?;
+        }
+        let port = port?;
         let scheme = if port == TLS_PORT { "grpcs" } else { "grpc" };
         Some((name?, format!("{scheme}://{}:{port}", host?), auth))
     }

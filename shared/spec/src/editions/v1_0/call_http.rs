@@ -100,10 +100,7 @@ impl Reader<'_, '_> {
             .get("operationId")
             .map(|node| self.string(node, "'operationId'"));
         let arguments = self.named_values(obj, "parameters");
-        let auth = match obj.get("authentication") {
-            Some(node) => Some(self.authentication(node)?),
-            None => None,
-        };
+        let auth = self.auth_of(obj);
         let mut metadata = Data::object();
         if let Some(word) = self.word(obj, "output", &OUTPUTS) {
             metadata.set("output", Data::string(word));
@@ -116,7 +113,7 @@ impl Reader<'_, '_> {
             kind: FunctionKind::Rest,
             operation: format!("{uri}#{}", operation??),
             resource_auth,
-            auth,
+            auth: auth?,
             metadata,
             arguments: arguments?,
             timeout: None,

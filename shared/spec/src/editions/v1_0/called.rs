@@ -59,6 +59,14 @@ impl Reader<'_, '_> {
         Some(obj)
     }
 
+    /// `authentication`, if it is given. `None` if it is wrong.
+    pub fn auth_of(&mut self, obj: Obj<'_>) -> Option<Option<AuthId>> {
+        match obj.get("authentication") {
+            Some(node) => self.authentication(node).map(Some),
+            None => Some(None),
+        }
+    }
+
     /// Values by name, with expressions in them; none if the property is absent.
     pub fn named_values(&mut self, obj: Obj<'_>, name: &str) -> Option<Template> {
         match obj.get(name) {

@@ -96,8 +96,8 @@ impl Reader<'_, '_> {
             self.missing(obj, "'with'", names);
         }
         let status = match obj.get("status") {
-            Some(node) => Some(self.status(node)?),
-            None => None,
+            Some(node) => self.status(node).map(Some),
+            None => Some(None),
         };
         let kind = self.opt_string(obj, "type");
         let mut text = |name: &str| {
@@ -106,10 +106,10 @@ impl Reader<'_, '_> {
         };
         Some(CaughtError {
             kind,
-            status,
             title: text("title"),
             detail: text("detail").or_else(|| text("details")),
             instance: text("instance"),
+            status: status?,
         })
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
+use swirl_model::CloudEvent;
 use swirl_model::event::is_source_pattern;
 use swirl_model::workflow::{
     Consume, Correlate, Correlation, DataTest, EachEvent, EventAttributes, EventDef, EventId,
@@ -54,6 +55,8 @@ impl Reader<'_, '_> {
                 None
             }
         };
+        // Those that its tasks listen to are read below.
+        let own = first..self.workflow.events.len();
         let each = match task.get("foreach") {
             Some(node) => self.each_event(node).map(Some),
             None => Some(None),
@@ -68,7 +71,7 @@ impl Reader<'_, '_> {
             each: each?,
         };
         let offers = listen.until.is_some() || listen.filters().any(TaskFilter::is_tested);
-        for event in &mut self.workflow.events[first..] {
+        for event in &mut self.workflow.events[own] {
             if let Some(filter) = &mut event.filter {
                 filter.offers = offers;
             }
@@ -234,6 +237,10 @@ impl Reader<'_, '_> {
     fn attribute_test(&mut self, name: &str, node: &Node, sight: Sight) -> Option<Wanted> {
         if node.members().is_some() || node.items().is_some() || node.is_null() {
             self.wrong_type(node, &format!("'{name}'"), "a text, a number or a boolean");
+            return None;
+        }
+        if CloudEvent::TEXTS.contains(&name) && node.as_str().is_none() {
+            self.wrong_type(node, &format!("'{name}'"), "a text");
             return None;
         }
         let value = self.wanted(node, sight, Self::scalars)?;

@@ -58,6 +58,11 @@ fn literal(text: &str) -> Template {
     Template::Literal(Data::string(text))
 }
 
+/// Adds a part. One that is wrong has been reported, and the others are still read.
+fn put(parts: &mut Parts, name: &str, value: Option<Template>) {
+    parts.extend(value.map(|value| (name.to_owned(), value)));
+}
+
 impl Reader<'_, '_> {
     /// `scheme` is `oauth2` or `oidc`.
     pub fn oauth2(&mut self, node: &Node, scheme: &str) -> Option<Template> {
@@ -77,30 +82,28 @@ impl Reader<'_, '_> {
         let obj = self.object(node, &what, known)?;
         let mut parts = Parts::new();
         match obj.get("authority") {
-            Some(node) => {
-                let authority = self.uri(node, "'authority'", true)?;
-                parts.push(("authority".to_owned(), authority));
-            }
+            Some(node) => put(&mut parts, "authority", self.uri(node, "'authority'", true)),
             None => self.missing(obj, &what, &["authority"]),
         }
-        let grant = self.grant(obj, &what)?;
-        parts.push(("grantType".to_owned(), literal(grant)));
-        self.client(obj, &what, &mut parts)?;
-        if let Some(node) = obj.get("request") {
-            let request = self.object(node, "'request'", &["encoding"])?;
-            if let Some(word) = self.word(request, "encoding", &ENCODINGS) {
-                parts.push(("encoding".to_owned(), literal(word)));
-            }
+        let grant = self.grant(obj, &what);
+        put(&mut parts, "grantType", grant.map(literal));
+        self.client(obj, &what, &mut parts);
+        let request = obj.get("request");
+        if let Some(request) =
+            request.and_then(|node| self.object(node, "'request'", &["encoding"]))
+        {
+            let word = self.word(request, "encoding", &ENCODINGS);
+            put(&mut parts, "encoding", word.map(literal));
         }
         for name in ["issuers", "scopes", "audiences"] {
             if let Some(node) = obj.get(name) {
-                parts.push((name.to_owned(), self.texts(node, name)?));
+                put(&mut parts, name, self.texts(node, name));
             }
         }
         for name in ["username", "password"] {
             match obj.get(name) {
-                Some(node) => parts.push((name.to_owned(), self.credential(node, name)?)),
-                None if grant == "password" => {
+                Some(node) => put(&mut parts, name, self.credential(node, name)),
+                None if grant == Some("password") => {
                     self.missing(obj, &format!("{what} with the grant 'password'"), &[name]);
                 }
                 None => {}
@@ -108,24 +111,26 @@ impl Reader<'_, '_> {
         }
         for name in ["subject", "actor"] {
             if let Some(node) = obj.get(name) {
-                self.token(node, name, &mut parts)?;
+                self.token(node, name, &mut parts);
             }
         }
-        if grant == EXCHANGE && !obj.has("subject") {
+        if grant == Some(EXCHANGE) && !obj.has("subject") {
             let grant = format!("{what} with the grant of an exchange");
             self.missing(obj, &grant, &["subject"]);
         }
-        if matches!(grant, "authorization_code" | "refresh_token") && !obj.has("subject") {
+        if let Some(grant @ ("authorization_code" | "refresh_token")) = grant
+            && !obj.has("subject")
+        {
             let message = format!("nothing says what is sent for the grant '{grant}'");
             let hint = "the language has no property for the code or the token: give it as 'subject.token'";
             self.warn(node, codes::MISSING_PROPERTY, message, hint.to_owned());
         }
         let found = match is_oidc {
-            true => Template::Literal(Data::from(serde_json::Value::Bool(true))),
-            false => self.token_path(obj)?,
+            true => Some(Template::Literal(Data::from(serde_json::Value::Bool(true)))),
+            false => self.token_path(obj),
         };
         let name = if is_oidc { "discovery" } else { "tokenPath" };
-        parts.push((name.to_owned(), found));
+        put(&mut parts, name, found);
         Some(Template::Object(parts))
     }
 
@@ -152,13 +157,14 @@ impl Reader<'_, '_> {
         None
     }
 
-    fn client(&mut self, obj: Obj<'_>, what: &str, parts: &mut Parts) -> Option<()> {
+    fn client(&mut self, obj: Obj<'_>, what: &str, parts: &mut Parts) {
         let Some(node) = obj.get("client") else {
-            self.missing(obj, what, &["client"]);
-            return None;
+            return self.missing(obj, what, &["client"]);
         };
         let known = &["id", "secret", "assertion", "authentication"];
-        let client = self.object(node, "'client'", known)?;
+        let Some(client) = self.object(node, "'client'", known) else {
+            return;
+        };
         let method = self.word(client, "authentication", &CLIENTS);
         for (name, own) in [
             ("id", "clientId"),
@@ -179,12 +185,9 @@ impl Reader<'_, '_> {
                 }
                 continue;
             };
-            parts.push((own.to_owned(), self.credential(node, name)?));
+            put(parts, own, self.credential(node, name));
         }
-        if let Some(method) = method {
-            parts.push(("clientAuthentication".to_owned(), literal(method)));
-        }
-        Some(())
+        put(parts, "clientAuthentication", method.map(literal));
     }
 
     /// A list of texts.
@@ -196,9 +199,11 @@ impl Reader<'_, '_> {
         self.text_value(node, DEFINITION, true)
     }
 
-    fn token(&mut self, node: &Node, name: &str, parts: &mut Parts) -> Option<()> {
+    fn token(&mut self, node: &Node, name: &str, parts: &mut Parts) {
         let what = format!("'{name}'");
-        let token = self.object(node, &what, &["token", "type"])?;
+        let Some(token) = self.object(node, &what, &["token", "type"]) else {
+            return;
+        };
         for part in ["token", "type"] {
             let Some(node) = token.get(part) else {
                 self.missing(token, &what, &[part]);
@@ -208,9 +213,8 @@ impl Reader<'_, '_> {
                 "token" => format!("{name}Token"),
                 _ => format!("{name}TokenType"),
             };
-            parts.push((own, self.credential(node, part)?));
+            put(parts, &own, self.credential(node, part));
         }
-        Some(())
     }
 
     /// The path of the token endpoint. Tokens are neither revoked nor introspected.
