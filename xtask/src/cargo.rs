@@ -40,6 +40,19 @@ pub fn command(args: &[&str]) -> Command {
     command
 }
 
+/// Variables with which cargo compiles the workspace with clippy's compiler, on a CI server. `cargo clippy` would check
+/// all crates and their dependencies before that, which takes minutes. Elsewhere there are none, because what `cargo test`
+/// has compiled would be compiled again.
+pub fn linting() -> &'static [(&'static str, &'static str)] {
+    match std::env::var_os("CI") {
+        Some(_) => &[
+            ("RUSTC_WORKSPACE_WRAPPER", "clippy-driver"),
+            ("CLIPPY_ARGS", "-Dwarnings"),
+        ],
+        None => &[],
+    }
+}
+
 /// Prefixes of the variables that describe the package which cargo runs.
 const OWN: [&str; 4] = [
     "CARGO_MANIFEST_",

@@ -23,7 +23,7 @@ use crate::{cargo, tools};
 
 /// A test program that was built.
 struct Program {
-    /// For example, `swirl-cli tests/dev.rs`.
+    /// For example, `swirl-cli tests/main.rs`.
     name: String,
     executable: PathBuf,
     /// The folder of its package, in which cargo would run it.
@@ -43,10 +43,11 @@ struct Failure {
 }
 
 /// These take more than a minute. They are started first, so that they don't run alone at the end.
-const LONGEST: [&str; 4] = [
-    "swirl-cli tests/cluster.rs",
-    "swirl-redis tests/plans/main.rs",
-    "swirl-simulation tests/mutants.rs",
+const LONGEST: [&str; 5] = [
+    "swirl-cli tests/main.rs",
+    "swirl-authoring tests/schema.rs",
+    "swirl-redis tests/main.rs",
+    "swirl-simulation tests/main.rs",
     "swirl-simulation src/lib.rs",
 ];
 
@@ -72,7 +73,7 @@ pub fn run_some(
         (!is_long, !program.starts_servers)
     });
     let count = programs.len();
-    let at_once = std::thread::available_parallelism().map_or(2, |cores| cores.get() + 1);
+    let at_once = cores();
     println!("{count} test programs, {at_once} at a time");
     let open = Mutex::new(VecDeque::from(programs));
     let failed = Mutex::new(Vec::new());
@@ -102,7 +103,7 @@ pub fn run_some(
         .any(|arg| matches!(*arg, "--lib" | "--bins" | "--test"))
     {
         let docs = ["test", "--doc", "--no-fail-fast"];
-        if let Err(error) = cargo::run(&[&docs, chosen].concat()) {
+        if let Err(error) = cargo::run_with(&[&docs, chosen].concat(), cargo::linting()) {
             failed.push(format!("{error:#}"));
         }
     }
@@ -111,6 +112,10 @@ pub fn run_some(
     }
     failed.sort();
     bail!("tests failed:\n  {}", failed.join("\n  "))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, std::num::NonZero::get)
 }
 
 fn next(open: &Mutex<VecDeque<Program>>) -> Option<Program> {
@@ -129,6 +134,7 @@ fn build(chosen: &[&str], servers: &[String]) -> Result<Vec<Program>> {
     let args = [&args, chosen].concat();
     println!("$ cargo {}", args.join(" "));
     let mut child = cargo::command(&args)
+        .envs(cargo::linting().iter().copied())
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot run cargo")?;
@@ -251,8 +257,11 @@ fn run_one(
 
 fn execute(program: &Program, args: &[&str], path: &OsStr, written: &Path) -> Result<()> {
     let file = File::create(written).with_context(|| written.display().to_string())?;
+    // Tests that start servers mostly wait for them.
+    let threads = cores() + usize::from(program.starts_servers);
     let status = Command::new(&program.executable)
         .args(args)
+        .env("RUST_TEST_THREADS", threads.to_string())
         .current_dir(&program.folder)
         .env("PATH", path)
         .env("CARGO", cargo::program())

@@ -190,7 +190,7 @@ pub fn features() -> &'static [&'static str] {
 /// Builds all programs and tests.
 pub fn build() -> Result<()> {
     let args = ["build", "--workspace", "--bins", "--tests", "--quiet"];
-    cargo::run(&[&args[..], features()].concat())
+    cargo::run_with(&[&args[..], features()].concat(), cargo::linting())
 }
 
 /// Runs the workspace's tests. Without all tools, crates whose tests start servers run only their unit tests.

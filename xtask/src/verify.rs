@@ -48,7 +48,11 @@ const STEPS: [Step; 18] = [
     Step {
         name: "clippy",
         about: "no warning of rustc or clippy",
-        run: |_| {
+        run: |run| {
+            if run.built && !cargo::linting().is_empty() {
+                println!("left to the build, which compiles with clippy on a CI server");
+                return Ok(Vec::new());
+            }
             let args = [
                 "clippy",
                 "--workspace",

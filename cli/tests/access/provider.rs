@@ -16,7 +16,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::{Value, json};
 use swirl_servers::PATIENCE;
 
-use crate::process::{Coordinator, Files, stderr, swirl};
+use crate::access::process::{Coordinator, Files, stderr, swirl};
 
 struct Provider {
     issuer: String,

@@ -6,7 +6,7 @@ use std::process::Stdio;
 
 use swirl_servers::until;
 
-use crate::process::{Coordinator, Files, command, stderr, stdout, swirl};
+use crate::access::process::{Coordinator, Files, command, stderr, stdout, swirl};
 
 #[test]
 fn tokens_open_a_coordinator_over_tls() {

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::http::JSON;
-use crate::process::{Dev, command};
+use crate::dev::http::JSON;
+use crate::dev::process::{Dev, command};
 
 fn write(folder: &Path, name: &str, state: &str) {
     let document = format!(

@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use swirl_chaos::Random;
 use swirl_servers::eventually;
 
-use crate::http::Http;
-use crate::order::{event, folder, waits_for_approval};
-use crate::process::{Dev, command};
+use crate::dev::http::Http;
+use crate::dev::order::{event, folder, waits_for_approval};
+use crate::dev::process::{Dev, command};
 
 const POINTS: usize = 20;
 /// Actions that call a function.

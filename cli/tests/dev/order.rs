@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::process::{Dev, demo};
+use crate::dev::process::{Dev, demo};
 
 /// The payment is more than the demo service accepts, so everything is compensated.
 pub const ORDER: &str = r#"

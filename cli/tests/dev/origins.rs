@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 
-use crate::http::JSON;
-use crate::process::{Dev, command};
+use crate::dev::http::JSON;
+use crate::dev::process::{Dev, command};
 
 const PAGE: &str = "http://localhost:5173";
 const OTHER: &str = "https://app.example.org";

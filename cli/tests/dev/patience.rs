@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 const SLEEPER: &str = "id: sleeper\nversion: '1'\nspecVersion: '0.8'\nstates:\n  \
                        - {name: A, type: sleep, duration: PT1H, end: true}\n";

@@ -9,7 +9,7 @@ use reqwest::Method;
 use serde_json::Value;
 use swirl_servers::{PATIENCE, eventually};
 
-use crate::http::{Answer, Http};
+use crate::dev::http::{Answer, Http};
 
 pub struct Dev {
     process: Child,

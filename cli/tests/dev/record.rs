@@ -15,8 +15,8 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use swirl_servers::eventually;
 
-use crate::http::JSON;
-use crate::process::{Dev, command};
+use crate::dev::http::JSON;
+use crate::dev::process::{Dev, command};
 
 /// One in this many changing calls is refused.
 const BUSY_EVERY: usize = 5;

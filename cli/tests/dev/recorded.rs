@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::http::JSON;
-use crate::process::{Dev, command, demo};
+use crate::dev::http::JSON;
+use crate::dev::process::{Dev, command, demo};
 
 /// Its only call fails.
 const FAILS: &str = r#"

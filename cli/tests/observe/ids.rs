@@ -9,8 +9,8 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use swirl_servers::{NatsOptions, NatsServer, PATIENCE, RedisServer, eventually};
 
-use crate::processes::Cluster;
-use crate::service::Service;
+use crate::observe::processes::Cluster;
+use crate::observe::service::Service;
 
 /// Two accounts, each with its own streams.
 const ACCOUNTS: &str = "accounts {

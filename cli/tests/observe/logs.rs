@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::processes::{Cluster, Process};
-use crate::service::Service;
+use crate::observe::processes::{Cluster, Process};
+use crate::observe::service::Service;
 
 fn lines(process: &Process) -> Vec<Value> {
     let log = process.log();

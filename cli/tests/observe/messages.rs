@@ -5,7 +5,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use swirl_servers::{NatsServer, PATIENCE};
 
-use crate::processes::Cluster;
+use crate::observe::processes::Cluster;
 
 fn definition() -> Value {
     json!({

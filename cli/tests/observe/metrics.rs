@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use swirl_collector::Receiver;
 use swirl_servers::eventually;
 
-use crate::processes::Cluster;
-use crate::service::Service;
+use crate::observe::processes::Cluster;
+use crate::observe::service::Service;
 
 fn work() -> Value {
     json!({

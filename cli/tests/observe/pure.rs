@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::processes::Cluster;
+use crate::observe::processes::Cluster;
 
 fn definition() -> Value {
     json!({

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use swirl_servers::eventually;
 
-use crate::processes::Cluster;
+use crate::observe::processes::Cluster;
 
 async fn get(cluster: &Cluster, path: &str) -> Value {
     let url = format!("{}/api/v1/{path}", cluster.coordinator.url);

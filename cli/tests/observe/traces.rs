@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use swirl_collector::{Receiver, Span, Value as Kept, attribute};
 use swirl_servers::{PATIENCE, eventually};
 
-use crate::processes::Cluster;
-use crate::service::Service;
+use crate::observe::processes::Cluster;
+use crate::observe::service::Service;
 
 /// The span of a client of the API.
 const CLIENT: &str = "00-3333333333333333333333333333333c-444444444444444d-01";

@@ -6,9 +6,6 @@ use std::time::Duration;
 use swirl_expr::{Env, EvalError, Limits, PathError, PathExpr, Program};
 use swirl_model::Data;
 
-#[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
-
 /// The classic example document of JSONPath.
 const STORE: &str = r#"{"store":{"book":[
     {"category":"reference","author":"Nigel Rees","title":"Sayings of the Century","price":8.95},

@@ -5,9 +5,6 @@
 use swirl_expr::{Env, Limits, PathExpr, Program};
 use swirl_model::Data;
 
-#[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
-
 const BYTES: usize = 32_000;
 
 /// `head`, then as many `unit`s as fit, then `tail`.

@@ -4,9 +4,6 @@
 use swirl_expr::{Env, EvalError, Program};
 use swirl_model::Data;
 
-#[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
-
 fn eval(input: &str, filter: &str) -> Result<Option<Data>, EvalError> {
     let program = Program::jq(filter, &[]).unwrap_or_else(|e| panic!("{filter}: {e}"));
     program.one(

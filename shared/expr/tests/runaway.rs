@@ -6,9 +6,6 @@ use std::time::Duration;
 use swirl_expr::{Env, EvalError, Limits, Program, spent};
 use swirl_model::Data;
 
-#[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
-
 /// Few steps and much time, so that evaluations end because of their work and not because of the machine's speed.
 fn env(steps: u64) -> Env {
     Env {

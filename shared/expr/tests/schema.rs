@@ -2,11 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Map, Value, json};
-use swirl_expr::{CountingAllocator, JsonSchema, Limits, SchemaError};
+use swirl_expr::{JsonSchema, Limits, SchemaError};
 use swirl_model::Data;
-
-#[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator::system();
 
 /// Each definition refers to the next one twice.
 fn doubling(levels: usize, keyword: &str, leaf: Value) -> Value {

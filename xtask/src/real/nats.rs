@@ -129,12 +129,12 @@ mod tests {
         let programs = programs(&cargo::members().unwrap()).unwrap();
         let names: Vec<&str> = programs.iter().map(|(name, _)| name.as_str()).collect();
         for name in [
-            "swirl-cli tests/cluster.rs",
-            "swirl-cli tests/observe/main.rs",
+            "swirl-cli tests/main.rs",
+            "swirl-functions tests/main.rs",
             "swirl-nats tests/servers/main.rs",
         ] {
             assert!(names.contains(&name), "{names:?}");
         }
-        assert!(!names.contains(&"swirl-redis tests/contract.rs"));
+        assert!(!names.contains(&"swirl-redis tests/main.rs"));
     }
 }

@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 use swirl_api::audit::Action;
 
 use super::{started, waiting};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 async fn entries(dev: &Dev, query: &str) -> Vec<Value> {
     let page = dev.get(&format!("/api/v1/audit?{query}")).await.is(200);

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{having, started, waiting};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 /// The same as `swirl dev` would record, and nothing.
 const SILENT: &str = "id: silent\nversion: '1'\nspecVersion: '0.8'\nmetadata: {swirl: {history: {data: none}}}\n\

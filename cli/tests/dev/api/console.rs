@@ -8,8 +8,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{having, started, waiting};
-use crate::http::Answer;
-use crate::process::Dev;
+use crate::dev::http::Answer;
+use crate::dev::process::Dev;
 
 /// A browser that keeps its cookie and the token of its forms.
 struct Browser<'a> {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{greeting, having, waiting};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 const PATH: &str = "/api/v1/definitions";
 const YAML: (&str, &str) = ("content-type", "application/yaml");

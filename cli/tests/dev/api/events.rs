@@ -8,8 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{having, started, waiting};
-use crate::http::{Answer, JSON};
-use crate::process::Dev;
+use crate::dev::http::{Answer, JSON};
+use crate::dev::process::Dev;
 
 const STRUCTURED: (&str, &str) = (
     "content-type",

@@ -3,8 +3,8 @@
 use reqwest::Method;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::http::Seen;
-use crate::process::Dev;
+use crate::dev::http::Seen;
+use crate::dev::process::Dev;
 
 pub async fn check(dev: &Dev) {
     let health = dev.get("/healthz").await.is(200);

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use swirl_model::time::Timestamp;
 
 use super::{having, started, waiting};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 const PATH: &str = "/api/v1/instances";
 

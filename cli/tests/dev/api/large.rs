@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::{having, started};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 /// Iterations that all wait.
 pub const WIDE: &str = r#"

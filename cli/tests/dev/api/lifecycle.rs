@@ -4,8 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{started, waiting};
-use crate::http::{Answer, JSON};
-use crate::process::Dev;
+use crate::dev::http::{Answer, JSON};
+use crate::dev::process::Dev;
 
 const YAML: (&str, &str) = ("content-type", "application/yaml");
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{having, started};
-use crate::http::{Answer, JSON};
-use crate::process::Dev;
+use crate::dev::http::{Answer, JSON};
+use crate::dev::process::Dev;
 
 const YAML: (&str, &str) = ("content-type", "application/yaml");
 

@@ -32,8 +32,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::http::{JSON, Seen};
-use crate::process::{Dev, demo};
+use crate::dev::http::{JSON, Seen};
+use crate::dev::process::{Dev, demo};
 
 /// Codes that occur only if a store or machine is broken, or when the server stops. `tests/contract` covers the code
 /// for effects that are not carried out yet.

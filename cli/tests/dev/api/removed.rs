@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use swirl_servers::eventually;
 
 use super::{having, started, waiting};
-use crate::http::Answer;
-use crate::process::Dev;
+use crate::dev::http::Answer;
+use crate::dev::process::Dev;
 
 /// Fails together with its sub-workflow.
 pub const PASSER: &str = r#"

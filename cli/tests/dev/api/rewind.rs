@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{having, started, waiting};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 pub async fn check(dev: &Dev) {
     a_waiter(dev).await;

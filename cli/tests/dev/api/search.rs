@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{having, started};
-use crate::process::Dev;
+use crate::dev::process::Dev;
 
 /// Runs completely at its start.
 pub const FOUND: &str = r#"

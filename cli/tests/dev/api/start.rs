@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::having;
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 const GREETING: &str = "/api/v1/workflows/greeting/instances";
 const WAITER: &str = "/api/v1/workflows/waiter/instances";

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{having, started, waiting};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 const WAITER: &str = "/api/v1/definitions/waiter/1.0.0/states";
 const FAULTY: &str = "/api/v1/definitions/faulty/1.0.0/states";

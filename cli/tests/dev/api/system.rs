@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::process::Dev;
+use crate::dev::process::Dev;
 
 pub async fn check(dev: &Dev) {
     let found = dev.get("/api/v1/system").await.is(200);

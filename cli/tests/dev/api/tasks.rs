@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{having, started};
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 /// Its call fails as often as its input says.
 pub const TASKS: &str = r#"

@@ -3,8 +3,8 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::http::{Answer, JSON};
-use crate::process::Dev;
+use crate::dev::http::{Answer, JSON};
+use crate::dev::process::Dev;
 
 /// The maximum number of views.
 const VIEWS_MAX: usize = 100;

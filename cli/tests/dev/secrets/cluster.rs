@@ -9,7 +9,7 @@ use swirl_servers::{NatsServer, RedisServer, eventually, free_port};
 
 use super::one_process::connectors;
 use super::{ACCESS, CANARY, KEY, TOKEN, cases, files, needles::assert_none, service};
-use crate::http::{Http, JSON};
+use crate::dev::http::{Http, JSON};
 
 const SECRETS: [&str; 3] = [KEY, TOKEN, ACCESS];
 

@@ -6,8 +6,8 @@ use prost::Message as _;
 use serde_json::{Value, json};
 
 use super::{ACCESS, CANARY, KEY, TOKEN, cases, files, needles::assert_none, service};
-use crate::http::JSON;
-use crate::process::{Dev, command};
+use crate::dev::http::JSON;
+use crate::dev::process::{Dev, command};
 use swirl_collector::{Receiver, Span};
 
 const SECRETS: [&str; 3] = [KEY, TOKEN, ACCESS];

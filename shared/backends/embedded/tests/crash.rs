@@ -1,7 +1,6 @@
 //! Crashes: kill -9, a full disk, damage, a second process.
 #![allow(clippy::unwrap_used, reason = "a test")]
 
-#[path = "crash/damage.rs"]
 mod damage;
 
 use std::io::{BufRead, BufReader, Write};
@@ -120,7 +119,7 @@ async fn step(store: &Embedded, id: &str, number: i64, load: &Data) -> Result<()
 fn child(folder: &Path, shell: &str, bytes: usize) -> Child {
     let exe = std::env::current_exe().unwrap();
     let command = format!(
-        "{shell} exec '{}' writer --exact --nocapture",
+        "{shell} exec '{}' crash::writer --exact --nocapture",
         exe.display()
     );
     Process::new("sh")

@@ -7,7 +7,7 @@ use swirl_functions::http::HttpConfig;
 use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::{PATIENCE, eventually};
 
-use crate::fixture::{as_sent, call, caller, config, function, prepare};
+use crate::custom::fixture::{as_sent, call, caller, config, function, prepare};
 
 /// A connector that is a shell script.
 fn shell(script: &str) -> String {

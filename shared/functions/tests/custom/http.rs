@@ -9,7 +9,7 @@ use swirl_model::workflow::AuthScheme;
 use swirl_model::{Data, WorkflowError, data};
 use tokio::net::TcpListener;
 
-use crate::fixture::{as_sent, call, caller, config, function, prepare};
+use crate::custom::fixture::{as_sent, call, caller, config, function, prepare};
 
 /// A service that answers according to the arguments, with the request that it received.
 async fn serve() -> String {

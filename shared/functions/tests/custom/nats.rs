@@ -10,7 +10,7 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::{ExchangeProtocol, LastExchange};
 use swirl_servers::{NatsOptions, NatsServer, eventually};
 
-use crate::fixture::{as_sent, call, call_with_exchange, caller, config};
+use crate::custom::fixture::{as_sent, call, call_with_exchange, caller, config};
 
 fn seen(error: &WorkflowError) -> (&str, Option<&str>) {
     (error.name.as_str(), error.code.as_deref())

@@ -12,8 +12,8 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::LastExchange;
 use swirl_servers::eventually;
 
-use crate::exec::{is_alive, written};
-use crate::fixture::{call_function, config, function, prepare};
+use crate::custom::exec::{is_alive, written};
+use crate::custom::fixture::{call_function, config, function, prepare};
 
 fn process(kind: &str) -> Function {
     Function {

@@ -7,7 +7,7 @@ use swirl_functions::types::custom::Connectors;
 use swirl_model::{Data, WorkflowError, data};
 use tempfile::TempDir;
 
-use crate::fixture::{as_sent, call, caller, config, function, prepare};
+use crate::custom::fixture::{as_sent, call, caller, config, function, prepare};
 
 /// Code that modules share: an allocator that never frees memory.
 const HEAD: &str = r#"(module

@@ -17,8 +17,8 @@ use swirl_model::{Data, data};
 use swirl_ports::FunctionCaller;
 use swirl_servers::eventually;
 
-use crate::calls::{definition, request, rest, workflow};
-use crate::serve;
+use crate::ports::calls::{definition, request, rest, workflow};
+use crate::ports::serve;
 
 /// Longer than any test takes.
 const LONG: Duration = Duration::from_secs(60 * 60);

@@ -19,7 +19,7 @@ use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, FunctionCaller};
 use swirl_servers::PATIENCE;
 
-use crate::serve;
+use crate::ports::serve;
 
 fn caller(timeout: Duration) -> Caller {
     let config = HttpConfig {

@@ -12,7 +12,7 @@ use swirl_functions::auth::{Auth, Secret};
 use swirl_functions::resources::{Cause, FetchError, Fetcher, Hosts, HttpOptions, HttpResources};
 use swirl_spec::resource::{FileResources, Resources};
 
-use crate::serve;
+use crate::ports::serve;
 
 fn options() -> HttpOptions {
     HttpOptions {

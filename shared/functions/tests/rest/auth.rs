@@ -13,7 +13,7 @@ use swirl_functions::auth::{Auth, GrantType, OAuth2, Secret};
 use swirl_functions::types::rest::{Operation, RestCaller};
 use swirl_model::{Data, data};
 
-use crate::fixture::*;
+use crate::rest::fixture::*;
 
 fn basic() -> Auth {
     Auth::Basic {

@@ -10,7 +10,7 @@ use swirl_functions::types::rest::{CallContext, OpenApi};
 use swirl_model::{Data, data};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::fixture::*;
+use crate::rest::fixture::*;
 
 #[tokio::test]
 async fn the_demo_service_is_called() {

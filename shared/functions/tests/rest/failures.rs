@@ -18,7 +18,7 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::PATIENCE;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::fixture::*;
+use crate::rest::fixture::*;
 
 #[tokio::test]
 async fn a_status_is_an_error_with_the_body() {

@@ -9,8 +9,8 @@ use swirl_model::data;
 use swirl_model::workflow::AuthScheme;
 use tokio::net::TcpListener;
 
-use crate::fixture::{Callable, TIMEOUT, call, config};
-use crate::service;
+use crate::rpc::fixture::{Callable, TIMEOUT, call, config};
+use crate::rpc::service;
 
 #[tokio::test]
 async fn each_kind_of_method_is_called() {
@@ -148,7 +148,7 @@ async fn certificates_are_checked_against_the_hosts_authorities() {
         code == "connection" && message.contains("certificate"),
         "{message}"
     );
-    let name = "calls::certificates_are_checked_against_the_hosts_authorities";
+    let name = "rpc::calls::certificates_are_checked_against_the_hosts_authorities";
     let done = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact"])
         .env(

@@ -4,8 +4,8 @@ use swirl_functions::Caller;
 use swirl_functions::http::Http;
 use swirl_model::{Data, data};
 
-use crate::fixture::{URI, config, function, prepare};
-use crate::service::PROTO;
+use crate::rpc::fixture::{URI, config, function, prepare};
+use crate::rpc::service::PROTO;
 
 fn refused(operation: &str, metadata: Data, proto: &str) -> String {
     let caller = Caller::new(Http::new(config()).unwrap());
@@ -106,7 +106,7 @@ fn imports_are_needed_documents() {
     let missing = needed(&resources);
     assert_eq!(missing, ["http://h/protos/acme/v1/m.proto"]);
     let problems = caller
-        .prepare(&crate::fixture::definition(), &workflow, &resources)
+        .prepare(&crate::rpc::fixture::definition(), &workflow, &resources)
         .unwrap_err();
     assert!(
         problems[0]
@@ -120,6 +120,6 @@ fn imports_are_needed_documents() {
     resources.push((missing[0].clone(), text));
     assert!(needed(&resources).is_empty());
     caller
-        .prepare(&crate::fixture::definition(), &workflow, &resources)
+        .prepare(&crate::rpc::fixture::definition(), &workflow, &resources)
         .unwrap();
 }

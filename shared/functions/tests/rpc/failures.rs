@@ -15,8 +15,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_stream::wrappers::TcpListenerStream;
 
-use crate::fixture::{Callable, config};
-use crate::service::{self, cancelled};
+use crate::rpc::fixture::{Callable, config};
+use crate::rpc::service::{self, cancelled};
 
 #[tokio::test]
 async fn a_status_is_the_code_of_the_error() {

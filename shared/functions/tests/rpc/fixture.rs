@@ -13,7 +13,7 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::call::CallAuth;
 use swirl_ports::{CallRequest, FunctionCaller as _};
 
-use crate::service;
+use crate::rpc::service;
 
 pub const URI: &str = "file://users.proto";
 /// Longer than any call takes. The rest of it is the deadline that is sent to servers.

@@ -14,7 +14,7 @@ use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, WorkflowError, data};
 use tokio::net::TcpListener;
 
-use crate::fixture::{Callable, Server, bearer, config, json};
+use crate::services::fixture::{Callable, Server, bearer, config, json};
 
 fn kind(error: &WorkflowError) -> (String, Option<u16>) {
     let problem = error.problem.as_ref().unwrap();

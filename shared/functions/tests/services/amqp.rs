@@ -13,11 +13,11 @@ use swirl_model::{Data, data};
 use swirl_servers::{Proxy, RabbitServer, eventually};
 use tokio::time::timeout;
 
-use crate::asyncapi::code;
-use crate::fixture::{basic, bearer};
-use crate::listen::{document, function, heard};
-use crate::silent::{is_renewed, sender};
-use crate::subscribe::{Rule, all_lumens};
+use crate::services::asyncapi::code;
+use crate::services::fixture::{basic, bearer};
+use crate::services::listen::{document, function, heard};
+use crate::services::silent::{is_renewed, sender};
+use crate::services::subscribe::{Rule, all_lumens};
 
 async fn channel(server: &RabbitServer) -> Channel {
     let uri = format!("amqp://{}", server.address());

@@ -13,7 +13,9 @@ use swirl_servers::{MosquittoOptions, MosquittoServer, PATIENCE, eventually};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::timeout;
 
-use crate::fixture::{Callable, Server, basic, bearer, config, error_parts, json as answer};
+use crate::services::fixture::{
+    Callable, Server, basic, bearer, config, error_parts, json as answer,
+};
 
 pub const URI: &str = "file://streetlightsapi.yaml";
 

@@ -10,7 +10,7 @@ use swirl_model::workflow::{AuthScheme, FunctionKind};
 use swirl_model::{Data, data};
 use tokio::net::TcpListener;
 
-use crate::fixture::{Callable, Server};
+use crate::services::fixture::{Callable, Server};
 
 type Requests = Arc<Mutex<Vec<(String, String, HeaderMap)>>>;
 

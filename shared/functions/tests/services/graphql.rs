@@ -7,7 +7,9 @@ use swirl_functions::http::HttpConfig;
 use swirl_model::data;
 use swirl_model::workflow::FunctionKind;
 
-use crate::fixture::{Answer, Callable, Seen, Server, basic, bearer, config, error_parts, json};
+use crate::services::fixture::{
+    Answer, Callable, Seen, Server, basic, bearer, config, error_parts, json,
+};
 
 const SELECTION: &str = "{ id, name, favoriteTreat { id } }";
 

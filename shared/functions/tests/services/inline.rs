@@ -4,7 +4,7 @@ use serde_json::json;
 use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 
-use crate::fixture::{Callable, Server, config, error_parts, json};
+use crate::services::fixture::{Callable, Server, config, error_parts, json};
 
 #[tokio::test]
 async fn an_http_function_sends_its_request() {

@@ -6,9 +6,9 @@ use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 use swirl_servers::KafkaMock;
 
-use crate::asyncapi::{URI, code};
-use crate::fixture::{Callable, bearer, config};
-use crate::listen::{document, function, heard};
+use crate::services::asyncapi::{URI, code};
+use crate::services::fixture::{Callable, bearer, config};
+use crate::services::listen::{document, function, heard};
 
 fn keyed(server: &KafkaMock) -> String {
     let url = format!("kafka://{}", server.address());

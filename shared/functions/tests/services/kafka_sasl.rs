@@ -6,9 +6,9 @@ use swirl_model::{Data, data};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::asyncapi::code;
-use crate::fixture::basic;
-use crate::listen::{document, function};
+use crate::services::asyncapi::code;
+use crate::services::fixture::basic;
+use crate::services::listen::{document, function};
 
 const PRODUCE: i16 = 0;
 const METADATA: i16 = 3;

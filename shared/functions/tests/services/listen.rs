@@ -10,8 +10,8 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::{MosquittoServer, NatsServer, RedisServer, eventually};
 use tokio::time::timeout;
 
-use crate::asyncapi::{URI, code};
-use crate::fixture::{Callable, basic, config};
+use crate::services::asyncapi::{URI, code};
+use crate::services::fixture::{Callable, basic, config};
 
 /// AsyncAPI 3: `tell` sends a message to the service, `hear` waits for one from it. `channel`: further members of the
 /// channel.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use swirl_model::{Data, data};
 use swirl_servers::{NatsOptions, NatsServer};
 
-use crate::asyncapi::{code, document, does_not_end, function, make};
-use crate::fixture::{basic, bearer};
+use crate::services::asyncapi::{code, document, does_not_end, function, make};
+use crate::services::fixture::{basic, bearer};
 
 fn nats(server: &NatsServer) -> String {
     let port = server.port();

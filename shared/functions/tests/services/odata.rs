@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 
-use crate::fixture::{Callable, Server, basic, config, error_parts, json};
+use crate::services::fixture::{Callable, Server, basic, config, error_parts, json};
 
 fn function(server: &Server) -> Callable {
     let operation = format!("{}/V3/OData/OData.svc#Persons", server.base);

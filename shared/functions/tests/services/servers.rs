@@ -4,7 +4,7 @@ use serde_json::json;
 use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 
-use crate::fixture::{Callable, Server, config, error_parts, json};
+use crate::services::fixture::{Callable, Server, config, error_parts, json};
 
 const DOCUMENT: &str = "openapi: 3.0.3\npaths: {/hello: {get: {operationId: hello}}}\n";
 const ABSOLUTE: &str = "openapi: 3.0.3\nservers: [{url: 'https://shop.invalid/v3'}]\npaths: {/hello: {get: {operationId: hello}}}\n";

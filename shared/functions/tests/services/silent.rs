@@ -8,9 +8,9 @@ use swirl_model::workflow::FunctionKind;
 use swirl_model::{Data, data};
 use swirl_servers::{MosquittoServer, NatsServer, Proxy, RedisServer};
 
-use crate::asyncapi::{URI, code};
-use crate::fixture::{Callable, Server, config, json as answer};
-use crate::listen::document;
+use crate::services::asyncapi::{URI, code};
+use crate::services::fixture::{Callable, Server, config, json as answer};
+use crate::services::listen::document;
 
 /// The limit of a call.
 const LIMIT: Duration = Duration::from_secs(2);

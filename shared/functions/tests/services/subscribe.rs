@@ -9,9 +9,9 @@ use swirl_model::messages::Consumes;
 use swirl_model::{Data, WorkflowError, data};
 use swirl_servers::{MosquittoServer, NatsServer, RedisServer, until};
 
-use crate::asyncapi::code;
-use crate::fixture::{Callable, config};
-use crate::listen::{document, function, heard};
+use crate::services::asyncapi::code;
+use crate::services::fixture::{Callable, config};
+use crate::services::listen::{document, function, heard};
 
 /// Takes readings of more than one lumen.
 #[derive(Debug, Default)]
@@ -314,7 +314,7 @@ async fn all_messages_together_have_a_limit() {
     let text = document(&server.url(), "light.{id}", json!({}));
     let mut small = config();
     small.response_bytes_max = 100;
-    let hear = crate::listen::made_with(&text, "hear", Data::NULL, small).unwrap();
+    let hear = crate::services::listen::made_with(&text, "hear", Data::NULL, small).unwrap();
     let tell = function(&text, "tell");
     let many = Rule {
         amount: 1000,

@@ -15,8 +15,8 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::asyncapi::code;
-use crate::listen::{document, function, heard};
+use crate::services::asyncapi::code;
+use crate::services::listen::{document, function, heard};
 
 const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/rpc/tls-cert.pem");
 /// The URLs of the servers, for the process that trusts the certificate.
@@ -156,7 +156,7 @@ async fn messages_go_over_tls_to_servers_whose_certificate_is_trusted() {
     let (found, message) = code(tell.call(data!({"lumens": 1})).await.unwrap_err());
     assert_eq!(found, "connection", "{url}: {message}");
     servers.push(url);
-    let name = "tls::messages_go_over_tls_to_servers_whose_certificate_is_trusted";
+    let name = "services::tls::messages_go_over_tls_to_servers_whose_certificate_is_trusted";
     let done = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env("SSL_CERT_FILE", CERTIFICATE)

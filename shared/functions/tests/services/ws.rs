@@ -10,9 +10,9 @@ use tokio_tungstenite::accept_hdr_async;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::server::{ErrorResponse, Request, Response};
 
-use crate::asyncapi::code;
-use crate::fixture::{bearer, error_parts};
-use crate::listen::{document, function, made};
+use crate::services::asyncapi::code;
+use crate::services::fixture::{bearer, error_parts};
+use crate::services::listen::{document, function, made};
 
 /// Path, headers and first message of each conversation.
 type Seen = Arc<Mutex<Vec<(String, http::HeaderMap, Message)>>>;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{Browser, has};
-use crate::process::Dev;
+use crate::dev::process::Dev;
 
 pub async fn check(dev: &Dev, browser: &Browser<'_>) {
     has(

@@ -8,8 +8,8 @@ use swirl_model::instance::EndStatus;
 use swirl_ports::{Acquired, Commit, Committed, Created, ExecutionStore, Held, NewRecords};
 use swirl_servers::RedisServer;
 
-use crate::operations::{Known, some_attributes, some_commit};
-use crate::side::{Dice, Side};
+use crate::plans::operations::{Known, some_attributes, some_commit};
+use crate::plans::side::{Dice, Side};
 
 /// The same instance before its first turn.
 fn before(new: &NewRecords) -> NewRecords {

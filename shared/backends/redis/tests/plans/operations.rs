@@ -11,7 +11,7 @@ use swirl_model::scope::{BranchResult, Cursor, Role, Scope, Work};
 use swirl_model::workflow::ListId;
 use swirl_ports::{Commit, Held};
 
-use crate::side::Dice;
+use crate::plans::side::Dice;
 
 /// The test's knowledge about the instance: enough for operations that make sense, and for some that don't.
 #[derive(Default, Clone)]

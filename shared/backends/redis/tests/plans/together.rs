@@ -14,7 +14,7 @@ use swirl_ports::{Commit, Committed, ExecutionStore, Held, Removed};
 use swirl_servers::RedisServer;
 use tokio::time::timeout;
 
-use crate::side::Side;
+use crate::plans::side::Side;
 
 fn branch(index: u32) -> ScopeRef {
     ScopeRef {

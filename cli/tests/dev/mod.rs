@@ -1,6 +1,5 @@
 //! `swirl dev` as a process, over real HTTP. The tests of secrets in all processes are also here.
 
-#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
 
 mod api;

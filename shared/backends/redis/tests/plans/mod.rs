@@ -23,10 +23,10 @@ use swirl_ports::{
 };
 use swirl_servers::RedisServer;
 
-use crate::operations::{
+use crate::plans::operations::{
     Known, SHORT_MS, pause, some_attributes, some_commit, some_input, some_scope,
 };
-use crate::side::{Dice, Side, masked};
+use crate::plans::side::{Dice, Side, masked};
 
 /// The outcome, without tokens.
 fn notified(committed: &Committed) -> String {

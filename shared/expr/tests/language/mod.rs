@@ -8,9 +8,6 @@ mod compiling;
 use swirl_expr::{Env, EvalError, PathError, PathExpr, Program};
 use swirl_model::Data;
 
-#[global_allocator]
-static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
-
 /// 2015-03-05T23:51:47.500Z
 const ENV_MS: i64 = 1_425_599_507_500;
 

@@ -1,0 +1,7 @@
+//! The tests of the embedded store.
+
+mod contract;
+mod crash;
+mod ends;
+mod limits;
+mod restart;

@@ -1,0 +1,7 @@
+//! The tests of calls, with services that they start.
+
+mod custom;
+mod ports;
+mod rest;
+mod rpc;
+mod services;
