@@ -214,7 +214,7 @@ pub struct Position {
     /// Of an event state: the events that have arrived and the entries that have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Box<EventRun>>,
-    /// The retries in it so far: of the state as a whole, or of a failed part of it.
+    /// The retries of the state as a whole so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Retried>,
     /// Of a task that has begun.
@@ -330,7 +330,7 @@ pub struct ListRun {
     /// An event has come that ends the repetition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// The retries of this action by handlers.
+    /// The retries of this action by handlers, its own and those of its state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retried: Vec<Retried>,
 }

@@ -226,10 +226,6 @@ impl<'c, 'a> At<'c, 'a> {
         });
     }
 
-    pub fn forget_attempts(&mut self) {
-        self.ctx.forget_attempts();
-    }
-
     /// Ends the repetition of an action.
     pub fn stop_repeating(&mut self) {
         self.ctx.stop_repeating();

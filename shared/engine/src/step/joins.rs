@@ -141,7 +141,7 @@ impl Ctx<'_> {
                 self.change_events(|run| {
                     for other in &mut run.forks {
                         if other.fork == entry.fork {
-                            (other.failed, other.retry) = (true, None);
+                            other.failed = true;
                         }
                     }
                 });

@@ -134,13 +134,12 @@ impl Ctx<'_> {
             return;
         }
         for entry in &mut run.forks {
-            (entry.failed, entry.retry) = (false, None);
+            entry.failed = false;
         }
         self.set_events(run);
         let skips = result.is_some();
         for entry in entries {
-            let stopped = entry.failed && entry.retry.is_none();
-            match result.take_if(|_| stopped) {
+            match result.take_if(|_| entry.failed) {
                 Some(result) => self.revive(entry.fork, 0, Input::Skip { result }, false),
                 None if skips && !entry.failed => self.command(Command::ExtendFork {
                     fork: entry.fork,
