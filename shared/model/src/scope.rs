@@ -93,6 +93,9 @@ pub struct Scope {
     /// `workflowExecTimeout` has passed and the running state is being finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
+    /// Of a branch after `workflowExecTimeout`: the scope around it knows that it only waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
     /// Of the root: the end of the instance has had its schedule create the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rescheduled: bool,
@@ -214,7 +217,7 @@ pub struct Position {
     /// Of an event state: the events that have arrived and the entries that have run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Box<EventRun>>,
-    /// The retries in it so far: of the state as a whole, or of a failed part of it.
+    /// The retries of the state as a whole so far.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Retried>,
     /// Of a task that has begun.
@@ -330,7 +333,7 @@ pub struct ListRun {
     /// An event has come that ends the repetition.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped: bool,
-    /// The retries of this action by handlers.
+    /// The retries of this action by handlers, its own and those of its state.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub retried: Vec<Retried>,
 }
@@ -375,6 +378,12 @@ pub struct ForkRun {
     /// The branch whose error faulted the instance: a retry continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
+    /// After `workflowExecTimeout`: branches that only wait (docs/language.md#decision-81). Some may be done since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub idle: Vec<u32>,
+    /// All branches that aren't done only wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 /// A result that will be merged into the state data.
@@ -457,6 +466,7 @@ impl Scope {
             last_error: None,
             fault: None,
             timed_out: false,
+            told: false,
             rescheduled: false,
             steps: 0,
             waited: false,

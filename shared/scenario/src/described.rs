@@ -12,19 +12,10 @@ use swirl_functions::types::{self, Checks, Settings};
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
 use swirl_spec::Reading;
-use swirl_spec::edition::Edition;
 
 use super::file::{Scenario, WorkflowSource};
 use super::observed::RefusedDocument;
 use super::resources::ScenarioResources;
-
-/// The editions whose functions are implemented elsewhere (docs/language.md#decision-103).
-const EARLY: [&str; 4] = [
-    Edition::V0_1Early.as_str(),
-    Edition::V0_1.as_str(),
-    Edition::V0_1Release.as_str(),
-    Edition::Tasks.as_str(),
-];
 
 /// What the documents of a scenario's definitions show.
 #[derive(Default)]
@@ -58,8 +49,8 @@ pub fn check(scenario: &Scenario, readings: &[(String, Reading)]) -> Described {
         let locations = Locations::new(root);
         let mut found = locations.checked(workflow, &checked, &missing, &reading.diagnostics);
         found.extend(locations.built_in(workflow));
-        // Scenarios of the early editions, which name functions of any kind, list those that are called.
-        if scenario.expect.rejected.is_some() || !EARLY.contains(&workflow.edition) {
+        // Otherwise only a call to a function that the scenario doesn't list fails it.
+        if scenario.expect.rejected.is_some() {
             let others = not_carried_out(scenario, reading, workflow, &checked, &locations);
             found.extend(others);
         }

@@ -363,6 +363,35 @@ pub async fn sets_of_unlike_rules(b: Backend) {
     assert_eq!(give("7", "x", &[("order", "5")], &chain).await, "");
     assert_eq!(give("8", "w", &[("line", "7")], &chain).await, "5 8 7");
 
+    // An event that fits into several sets goes to the one that it completes.
+    let three = vec![by_order("a"), by_order("b"), filter("c", &[])];
+    let mut three = trigger(three, false);
+    three.definition = definition("three");
+    assert_eq!(give("11", "a", &[("order", "1")], &three).await, "");
+    assert_eq!(give("12", "a", &[("order", "2")], &three).await, "");
+    assert_eq!(give("13", "b", &[("order", "2")], &three).await, "");
+    assert_eq!(give("14", "c", &[], &three).await, "12 13 14");
+    // One that is in an incomplete set goes to another set that it completes.
+    assert_eq!(give("15", "c", &[], &three).await, "");
+    assert_eq!(give("16", "a", &[("order", "3")], &three).await, "");
+    assert_eq!(give("17", "b", &[("order", "3")], &three).await, "16 17 15");
+    assert_eq!(give("18", "b", &[("order", "1")], &three).await, "");
+    assert_eq!(give("19", "c", &[], &three).await, "11 18 19");
+
+    chain.definition = definition("other chain");
+    assert_eq!(give("20", "w", &[("line", "8")], &chain).await, "");
+    assert_eq!(give("21", "x", &[("order", "5")], &chain).await, "");
+    assert_eq!(
+        give("22", "v", &[("order", "5"), ("line", "7")], &chain).await,
+        ""
+    );
+    assert_eq!(give("23", "w", &[("line", "7")], &chain).await, "22 23 21");
+    assert_eq!(
+        give("24", "v", &[("order", "6"), ("line", "8")], &chain).await,
+        ""
+    );
+    assert_eq!(give("25", "x", &[("order", "6")], &chain).await, "24 20 25");
+
     let mut one = trigger(vec![by_order("y"), filter("z", &[])], false);
     one.definition = definition("one");
     assert_eq!(give("9", "z", &[], &one).await, "");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
-use swirl_ports::matching::{Correlation, Role, Set, beginning, group_of};
+use swirl_ports::matching::{Correlation, Role, Set, beginning, choose, group_of, loans};
 use swirl_ports::{KeptGroup, SetsBytes, Trigger};
 
 #[derive(Default)]
@@ -182,8 +182,8 @@ impl Sets {
         Some(set)
     }
 
-    /// Puts an event into the first set that has a free position for it, otherwise into a new set
-    /// (docs/language.md#decision-75). Expired sets are dropped first. `ends`: with this event its list is over.
+    /// Puts an event into the set that takes it, otherwise into a new one. Expired sets are dropped first. `ends`: with
+    /// this event its list is over.
     pub fn fill(
         &mut self,
         trigger: &Trigger,
@@ -195,7 +195,6 @@ impl Sets {
     ) -> Filled {
         let mut filled = Filled::default();
         let all: Vec<u64> = self.of(trigger, event).map(|(number, _)| number).collect();
-        let mut chosen = None;
         for number in all {
             self.uncount(number);
             if let Some(set) = self.sets.get_mut(&number) {
@@ -208,13 +207,9 @@ impl Sets {
             if set.is_void(trigger, at) {
                 self.remove(number);
                 filled.changed.push(number);
-                continue;
-            }
-            if let Some(role) = set.free(trigger, roles) {
-                chosen = Some((number, role));
-                break;
             }
         }
+        let chosen = choose(self.of(trigger, event), trigger, roles);
         let (number, role) = match (chosen, beginning(trigger, roles)) {
             (Some(chosen), _) => chosen,
             (None, Some(role)) => {
@@ -229,9 +224,44 @@ impl Sets {
         let set = self.sets.get_mut(&number);
         let is_complete = set.is_some_and(|set| set.put(trigger, role, event, at) || ends);
         self.count(number);
-        if is_complete {
+        if is_complete || self.borrow(trigger, event, number, &mut filled) {
             filled.complete = self.remove(number);
         }
         filled
+    }
+
+    /// Completes a set with events of others, if that is possible.
+    fn borrow(
+        &mut self,
+        trigger: &Trigger,
+        event: &CloudEvent,
+        number: u64,
+        filled: &mut Filled,
+    ) -> bool {
+        let Some(set) = self.sets.get(&number) else {
+            return false;
+        };
+        let others = self
+            .of(trigger, event)
+            .filter(|(other, _)| *other != number);
+        let loans = loans(others, trigger, set);
+        for (other, place) in &loans {
+            self.uncount(*other);
+            let lent = self
+                .sets
+                .get_mut(other)
+                .and_then(|set| set.lend(trigger, *place));
+            self.count(*other);
+            filled.changed.push(*other);
+            if self.sets.get(other).is_some_and(Set::is_empty) {
+                self.remove(*other);
+            }
+            self.uncount(number);
+            if let (Some(set), Some(lent)) = (self.sets.get_mut(&number), lent) {
+                set.borrow(trigger, *place, lent);
+            }
+            self.count(number);
+        }
+        !loans.is_empty()
     }
 }

@@ -88,7 +88,6 @@ impl Ctx<'_> {
         if let Some(data) = taken.data {
             self.set_data(data);
         }
-        self.forget_attempts();
         if let Some((handler, error)) = matched {
             return self.handle_in_action(run, id, handler, error);
         }

@@ -1,18 +1,16 @@
 //! The entries of an event state, as a scope records them.
 
 use swirl_model::CloudEvent;
-use swirl_model::event::{Command, Input};
+use swirl_model::event::Command;
 use swirl_model::scope::{EntryFork, EventRun, ForkOrigin, Position};
 use swirl_model::workflow::{EventId, StateId};
 
 use crate::scope::Ctx;
 
-/// The entry whose error was neither handled nor retried.
+/// The entry whose error was not handled.
 pub(crate) fn failed_entry(position: &Position) -> Option<EntryFork> {
     let mut forks = position.events.iter().flat_map(|run| &run.forks);
-    forks
-        .find(|entry| entry.failed && entry.retry.is_none())
-        .copied()
+    forks.find(|entry| entry.failed).copied()
 }
 
 impl Ctx<'_> {
@@ -50,7 +48,7 @@ impl Ctx<'_> {
                 entry: index,
                 fork,
                 failed: false,
-                retry: None,
+                waits: false,
             });
         });
     }
@@ -71,35 +69,5 @@ impl Ctx<'_> {
             self.command(Command::CloseFork(entry.fork));
         }
         self.set_events(run);
-    }
-
-    /// Lets failed entries continue, each after the delay of its own retry: those with this timer, or without one.
-    pub(crate) fn revive_entries(&mut self, timer: Option<u32>) {
-        let mut run = self.event_run();
-        let mut revived = Vec::new();
-        for entry in &mut run.forks {
-            if entry.failed && entry.retry == timer {
-                (entry.failed, entry.retry) = (false, None);
-                revived.push(entry.fork);
-            }
-        }
-        if revived.is_empty() {
-            return;
-        }
-        self.set_events(run);
-        for fork in revived {
-            self.revive(fork, 0, Input::Retry, false);
-        }
-    }
-
-    /// Arms the timer after which the entry that just failed continues.
-    pub(crate) fn delay_entry(&mut self, timer: u32) {
-        self.change_events(|run| {
-            for entry in &mut run.forks {
-                if entry.failed && entry.retry.is_none() {
-                    entry.retry = Some(timer);
-                }
-            }
-        });
     }
 }

@@ -1,14 +1,13 @@
-//! Retries of an action, of a part of a state, or of a whole state.
+//! Retries of an action, or of a whole state.
 
 use swirl_model::WorkflowError;
-use swirl_model::event::{Event, Input};
+use swirl_model::event::Event;
 use swirl_model::scope::{ActionStep, ListRun, Retried, RetriedBy, TimerKind, Work};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{
     Action, ErrorSet, Jitter, Period, Retry, RetryErrors, RetryRule, State, StateKind,
 };
 
-use crate::parts::entries::failed_entry;
 use crate::scope::Ctx;
 use crate::scope::ids::fraction;
 
@@ -154,51 +153,26 @@ impl Ctx<'_> {
         self.list(run);
     }
 
-    /// Repeats only the failed part if possible (an action, here or in a branch), otherwise the state.
-    pub(crate) fn retry_source(
+    /// Repeats the action that failed, for a handler of its state. Its record counts the attempts, so they count anew
+    /// after its success. Returns false if it can't be repeated, or if it is done.
+    pub(crate) fn retry_action(
         &mut self,
-        state: &State,
         policy: &Retry,
         by: RetriedBy,
         asked_ms: u64,
     ) -> Result<bool, WorkflowError> {
-        let Some(position) = self.scope.position().cloned() else {
+        let Some(mut run) = self.scope.list().cloned() else {
             return Ok(false);
         };
-        let is_there = match &position.work {
-            // A completed action needs no repetition.
-            Work::List(run) => {
-                let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
-                run.index < run.end && run.attempt > 0 && !is_done
-            }
-            Work::Fork(run) => run.failed.is_some(),
-            Work::Events => failed_entry(&position).is_some(),
-            Work::Begin
-            | Work::Sleep
-            | Work::Retry
-            | Work::Finish { .. }
-            | Work::Continue { .. } => false,
-        };
-        if !is_there {
-            return self.retry_state(state, policy, by, asked_ms);
+        let is_done = matches!(run.step, ActionStep::Done | ActionStep::SleepAfter);
+        if is_done || run.index >= run.end || run.attempt == 0 {
+            return Ok(false);
         }
-        let Some(waits) = self.again(policy, by, &position.attempts, asked_ms)? else {
+        let Some(waits) = self.again(policy, by, &run.retried, asked_ms)? else {
             return Ok(false);
         };
-        let mut position = position;
-        remember(&mut position.attempts, waits.retried);
-        let work = position.work.clone();
-        self.move_to(position);
-        if let Work::List(run) = work {
-            self.wait_to_repeat(run, waits.delay_ms);
-        } else if waits.delay_ms == 0 {
-            self.retry_due(None);
-        } else {
-            self.arm_retry(waits.delay_ms);
-            if matches!(work, Work::Events) {
-                self.delay_entry(self.scope.seq);
-            }
-        }
+        remember(&mut run.retried, waits.retried);
+        self.wait_to_repeat(run, waits.delay_ms);
         Ok(true)
     }
 
@@ -244,8 +218,7 @@ impl Ctx<'_> {
         Ok(true)
     }
 
-    /// `timer`: the timer that fired, if there was one.
-    pub fn retry_due(&mut self, timer: Option<u32>) {
+    pub fn retry_due(&mut self) {
         let Some(position) = self.scope.position() else {
             return;
         };
@@ -260,42 +233,8 @@ impl Ctx<'_> {
                 self.list(run);
             }
             Work::Retry => self.work(Work::Begin),
-            Work::Fork(run) => {
-                let mut run = run.clone();
-                if let Some(index) = run.failed.take() {
-                    let fork = run.fork;
-                    self.work(Work::Fork(run));
-                    self.revive(fork, index, Input::Retry, false);
-                }
-            }
-            Work::Events => self.revive_entries(timer),
             _ => {}
         }
-    }
-
-    /// Something in the state has succeeded, so the attempts of the state's retrying handlers are counted from the
-    /// beginning again.
-    pub(crate) fn forget_attempts(&mut self) {
-        let by_handler = |retried: &Retried| matches!(retried.by, RetriedBy::StateHandler(_));
-        let Some(position) = self.scope.position() else {
-            return;
-        };
-        let Some((_, state)) = self.state() else {
-            return;
-        };
-        if !position.attempts.iter().any(by_handler) {
-            return;
-        }
-        let mut position = position.clone();
-        position.attempts.retain(|retried| match retried.by {
-            RetriedBy::StateHandler(index) => {
-                let handler = state.on_errors.get(usize::from(index));
-                let retry = handler.and_then(|handler| handler.retry.as_ref());
-                !retry.is_some_and(|retry| retry.source)
-            }
-            RetriedBy::ActionHandler(_) | RetriedBy::StateRule(_) => true,
-        });
-        self.move_to(position);
     }
 }
 

@@ -156,16 +156,20 @@ impl<'a> Ctx<'a> {
     /// The name of the state that the scope's work belongs to. For a branch without states of its own, it is the state
     /// that forked it.
     pub fn state_name(&self) -> Option<Arc<str>> {
-        let around = || match self.scope.role {
+        let id = self.scope.state().or_else(|| self.state_around())?;
+        Some(self.def.workflow[id].name.clone())
+    }
+
+    /// The state that forked this scope.
+    pub(crate) fn state_around(&self) -> Option<StateId> {
+        match self.scope.role {
             Role::Root => None,
             Role::Branch { state, .. }
             | Role::Iteration { state, .. }
             | Role::Entry { state, .. }
             | Role::Apart { state, .. } => Some(state),
             Role::Action { list, .. } | Role::Detached { list, .. } => self.def.owner(list),
-        };
-        let id = self.scope.state().or_else(around)?;
-        Some(self.def.workflow[id].name.clone())
+        }
     }
 
     pub fn purpose(&self) -> Purpose {

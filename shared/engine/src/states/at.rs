@@ -205,7 +205,6 @@ impl<'c, 'a> At<'c, 'a> {
         let done = BranchResult::Done {
             merges,
             result: None,
-            left: false,
             context: None,
             ended: None,
         };
@@ -224,10 +223,6 @@ impl<'c, 'a> At<'c, 'a> {
             state: self.id,
             name: self.workflow()[self.id].name.clone(),
         });
-    }
-
-    pub fn forget_attempts(&mut self) {
-        self.ctx.forget_attempts();
     }
 
     /// Ends the repetition of an action.

@@ -76,7 +76,6 @@ impl Kind for EventState {
             run.forks.retain(|other| other.fork != entry.fork);
             run.done.push(entry.entry);
         });
-        at.forget_attempts();
         if has_way(self, entry.entry) {
             return finish_by(at, entry.entry);
         }

@@ -45,16 +45,22 @@ impl Ctx<'_> {
         }
         match position.work {
             Work::List(run) => self.retry_list(run, result),
-            Work::Fork(mut run) => match run.failed.take() {
-                Some(index) => {
-                    let fork = run.fork;
-                    self.work(Work::Fork(run));
-                    let others = result.is_none();
-                    self.revive(fork, index, again(result), others);
+            Work::Fork(mut run) => {
+                let (fork, failed) = (run.fork, run.failed.take());
+                // Messages of branches were lost meanwhile, so none of them is known to wait only.
+                match std::mem::take(&mut run.idle).is_empty() {
+                    true => self.work(Work::Fork(run)),
+                    false => self.extend_fork(&run, run.open, run.needed),
                 }
-                // Asks for the results that the branches reached meanwhile.
-                None => self.revive(run.fork, 0, Input::Retry, true),
-            },
+                match failed {
+                    Some(index) => {
+                        let others = result.is_none();
+                        self.revive(fork, index, again(result), others);
+                    }
+                    // Asks for the results that the branches reached meanwhile.
+                    None => self.revive(fork, 0, Input::Retry, true),
+                }
+            }
             Work::Finish { way, from } => {
                 let step = self.resume_finish(way, from);
                 self.follow(step);
@@ -134,13 +140,12 @@ impl Ctx<'_> {
             return;
         }
         for entry in &mut run.forks {
-            (entry.failed, entry.retry) = (false, None);
+            (entry.failed, entry.waits) = (false, false);
         }
         self.set_events(run);
         let skips = result.is_some();
         for entry in entries {
-            let stopped = entry.failed && entry.retry.is_none();
-            match result.take_if(|_| stopped) {
+            match result.take_if(|_| entry.failed) {
                 Some(result) => self.revive(entry.fork, 0, Input::Skip { result }, false),
                 None if skips && !entry.failed => self.command(Command::ExtendFork {
                     fork: entry.fork,

@@ -43,7 +43,7 @@ impl Ctx<'_> {
             TimerKind::Event => self.of_state(|kind, at| kind.expired(at)),
             TimerKind::Sleep => self.slept(),
             TimerKind::RetryDelay => {
-                self.retry_due(Some(seq));
+                self.retry_due();
                 Ok(Next::Block)
             }
             TimerKind::Task => Ok(self.task_timeout(seq)),

@@ -384,6 +384,7 @@ fn a_state_repeats_only_its_failed_part() {
     let mut make = Make::new();
     let (good, bad) = (make.call("g"), make.call("f"));
     let list = make.list(vec![good, bad]);
+    make.0.problems = Some("https://serverlessworkflow.io/spec/errors/");
     make.state(ROOT, StateKind::Operation(list), end());
     make.0.states[0].on_errors = vec![Handler {
         retry: Some(HandlerRetry {

@@ -38,9 +38,9 @@ pub struct EntryFork {
     /// It has failed and has not continued since: a retry continues there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// The timer that lets it continue, if a handler retries it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<u32>,
+    /// After `workflowExecTimeout`: it only waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -58,8 +58,8 @@ pub struct ActionHandler {
 #[derive(Debug, Clone)]
 pub struct HandlerRetry {
     pub policy: Retry,
-    /// Only the action that failed is repeated, wherever in the state it is, and its attempts are counted again
-    /// after a success. Otherwise the whole state is repeated.
+    /// Only the source of the error is repeated: an action, wherever in the state it is, or the state itself. The
+    /// attempts of an action are counted again after its success. Otherwise the whole state is repeated.
     pub source: bool,
 }
 

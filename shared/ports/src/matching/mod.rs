@@ -18,7 +18,7 @@ pub use buckets::{
 };
 pub use fit::{Fit, addressee, fit, learnt};
 pub use listeners::Listeners;
-pub use sets::{Set, check_sets_bytes};
+pub use sets::{Set, check_sets_bytes, choose, loans};
 pub use starts::{
     Outcome, PendingStart, Role, beginning, group_of, has_all, is_alone, roles, starts_alone,
 };

@@ -9,7 +9,8 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 
-use super::{Correlation, PendingStart, Role};
+use super::starts::links;
+use super::{Correlation, PendingStart, Role, learnt};
 use crate::error::{Error, Result};
 use crate::events::Trigger;
 
@@ -136,9 +137,41 @@ impl Set {
 
     /// The first free role whose values equal those of the other events, for all attributes that they share.
     pub fn free<'a>(&self, trigger: &Trigger, roles: &'a [Role]) -> Option<&'a Role> {
-        let agrees = |(name, value)| self.agreed.get(name).is_none_or(|agreed| agreed == value);
-        let mut free = roles.iter();
-        free.find(|role| self.is_free(trigger, role.place) && role.values.iter().all(agrees))
+        roles.iter().find(|role| self.has_room(trigger, role))
+    }
+
+    fn has_room(&self, trigger: &Trigger, role: &Role) -> bool {
+        self.is_free(trigger, role.place) && agree(&self.agreed, &role.values)
+    }
+
+    /// Whether events at these places complete it.
+    fn is_complete_with(&self, trigger: &Trigger, places: &[usize]) -> bool {
+        let here = |place: u16| {
+            let place = usize::from(place);
+            self.events.contains_key(&place) || places.contains(&place)
+        };
+        trigger.listed.is_none() && trigger.wait.holds(&here)
+    }
+
+    /// Gives an event to another set.
+    pub fn lend(&mut self, trigger: &Trigger, place: usize) -> Option<(Timestamp, StartEvent)> {
+        let lent = self.events.remove(&place)?;
+        self.bytes = self.bytes.saturating_sub(json_bytes(&lent.1.event));
+        (self.agreed, self.learnt) = (self.values.clone(), Correlation::new());
+        for (place, (_, start)) in &self.events {
+            let filter = &trigger.events[*place];
+            note(&mut self.agreed, &links(filter, &start.event));
+            note(&mut self.learnt, &learnt(filter, &start.event));
+        }
+        Some(lent)
+    }
+
+    /// Takes an event from another set.
+    pub fn borrow(&mut self, trigger: &Trigger, place: usize, lent: (Timestamp, StartEvent)) {
+        let filter = &trigger.events[place];
+        note(&mut self.agreed, &links(filter, &lent.1.event));
+        note(&mut self.learnt, &learnt(filter, &lent.1.event));
+        self.hold(trigger, place, lent);
     }
 
     /// The collected list.
@@ -163,11 +196,6 @@ impl Set {
         };
         self.hold(trigger, role.place, (at, start));
         self.is_in_order = trigger.events[role.place].apart;
-        let note = |all: &mut Correlation, new: &Correlation| {
-            for (name, value) in new {
-                all.entry(name.clone()).or_insert_with(|| value.clone());
-            }
-        };
         note(&mut self.agreed, &role.values);
         note(&mut self.learnt, &role.learnt);
         let here = |place: u16| self.events.contains_key(&usize::from(place));
@@ -192,4 +220,84 @@ impl Set {
             correlation: self.learnt,
         }
     }
+}
+
+/// Whether the values are equal for all attributes that both have.
+fn agree(some: &Correlation, others: &Correlation) -> bool {
+    let mut others = others.iter();
+    others.all(|(name, value)| some.get(name).is_none_or(|known| known == value))
+}
+
+fn note(all: &mut Correlation, new: &Correlation) {
+    for (name, value) in new {
+        all.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+}
+
+/// The set that takes an event: the first that it completes, otherwise the first that has a free position for it
+/// (docs/language.md#decision-75).
+pub fn choose<'s, 'r, K: Copy>(
+    sets: impl Iterator<Item = (K, &'s Set)>,
+    trigger: &Trigger,
+    roles: &'r [Role],
+) -> Option<(K, &'r Role)> {
+    let mut first = None;
+    for (key, set) in sets {
+        let completes = |role: &&Role| {
+            set.has_room(trigger, role) && set.is_complete_with(trigger, &[role.place])
+        };
+        if let Some(role) = roles.iter().find(completes) {
+            return Some((key, role));
+        }
+        if first.is_none() {
+            first = set.free(trigger, roles).map(|role| (key, role));
+        }
+    }
+    first
+}
+
+/// The events that complete a set although they are in others, which are still incomplete: each by its set and its
+/// place. Events that are apart lend none: what they share is known only while they are ingested.
+pub fn loans<'s, K: Copy>(
+    others: impl Iterator<Item = (K, &'s Set)>,
+    trigger: &Trigger,
+    set: &Set,
+) -> Vec<(K, usize)> {
+    let missing = (0..trigger.events.len()).filter(|place| !set.events.contains_key(place));
+    let missing: Vec<usize> = missing.collect();
+    let is_apart = trigger.events.iter().any(|filter| filter.apart);
+    if is_apart || !set.is_complete_with(trigger, &missing) {
+        return Vec::new();
+    }
+    let mut agreed = set.agreed.clone();
+    let mut found: Vec<(K, usize)> = Vec::new();
+    for (key, other) in others {
+        for place in &missing {
+            let is_found = found.iter().any(|(_, known)| known == place);
+            let Some((_, start)) = other.events.get(place).filter(|_| !is_found) else {
+                continue;
+            };
+            let values = links(&trigger.events[*place], &start.event);
+            if agree(&agreed, &values) {
+                note(&mut agreed, &values);
+                found.push((key, *place));
+            }
+        }
+    }
+    let is_enough = |found: &[(K, usize)]| {
+        let places: Vec<usize> = found.iter().map(|(_, place)| *place).collect();
+        set.is_complete_with(trigger, &places)
+    };
+    if !is_enough(&found) {
+        return Vec::new();
+    }
+    // Only those that are needed.
+    for place in missing {
+        let mut fewer = found.clone();
+        fewer.retain(|(_, known)| *known != place);
+        if is_enough(&fewer) {
+            found = fewer;
+        }
+    }
+    found
 }

@@ -97,11 +97,7 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     let fitting = places.filter(|(_, filter)| may_start(filter, event));
     let role = |(place, filter): (usize, &EventMatch)| {
         let (known, open) = (learnt(filter, event), open(filter));
-        let mut values = match filter.apart {
-            true => filter.shares.iter().cloned().collect(),
-            false => values(filter, event),
-        };
-        values.retain(|name, _| filter.apart || open.contains(&**name));
+        let values = links(filter, event);
         let bound = !filter.apart && !open.is_empty() && values.len() == open.len();
         Role {
             place,
@@ -114,6 +110,17 @@ pub fn roles(trigger: &Trigger, event: &CloudEvent) -> Vec<Role> {
     // The events that end a list come first.
     roles.sort_by_key(|role| trigger.lists(role.place));
     roles
+}
+
+/// The values that link an event to its instance and to the other events of its set.
+pub(super) fn links(filter: &EventMatch, event: &CloudEvent) -> Correlation {
+    if filter.apart {
+        return filter.shares.iter().cloned().collect();
+    }
+    let open = open(filter);
+    let mut values = values(filter, event);
+    values.retain(|name, _| open.contains(&**name));
+    values
 }
 
 /// The role in which an event begins a set. An event that ends a list begins none.

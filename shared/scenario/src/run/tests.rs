@@ -69,9 +69,9 @@ fn warnings_stand_with_what_the_functions_are_refused_for() {
     assert_eq!(refused(&text), ["unknown-constant", "function-invalid"]);
 }
 
-/// As at deployment, whether it is called or not, and whatever the scenario expects.
+/// A deployment refuses it, which a scenario may expect. Otherwise only a call fails.
 #[test]
-fn a_custom_operation_without_an_answer_is_refused() {
+fn a_custom_operation_without_an_answer_does_no_harm_until_it_is_called() {
     for of in [
         "type: custom, operation: 'mail:send'",
         "type: mailer, operation: send",
@@ -82,7 +82,10 @@ fn a_custom_operation_without_an_answer_is_refused() {
         );
         assert!(run(&uncalled).unwrap().rejected.is_none(), "{of}");
         let unlisted = uncalled.replace("functions: {check: {return: {}}}\n", "");
-        let found = refused(&unlisted);
+        assert!(run(&unlisted).unwrap().rejected.is_none(), "{of}");
+        let called = unlisted.replace(", condition: 'false'", "");
+        assert!(failure(&called).contains("was called"), "{of}");
+        let found = refused(&unlisted.replace("status: completed", "rejected: [{}]"));
         assert!(
             found.contains(&"function-invalid".to_owned()),
             "{of} {found:?}"

@@ -43,8 +43,7 @@ impl Ctx<'_> {
             return;
         }
         let Some(value) = constant(workflow, &template) else {
-            // Errors in the expression or the constants have been reported.
-            if self.is_clean() {
+            if !self.lacks_constants() {
                 self.needs_data(location, &attribute);
             }
             return;
@@ -78,13 +77,18 @@ impl Ctx<'_> {
         if let Some(value) = constant(&self.workflow, &template) {
             return Some(value.to_text());
         }
-        // Errors in the expression or the constants have been reported.
-        if self.is_clean() {
+        if !self.lacks_constants() {
             let message = format!("the value of {what} is not known at deployment");
             let hint = "write it out, or as an expression over constants: '${ $CONST.name }'";
             self.error(node, codes::BAD_DATE_TIME, message, hint.to_owned());
         }
         None
+    }
+
+    /// Whether the constants could not be read, which is reported already. So the values that depend on them are unknown.
+    fn lacks_constants(&self) -> bool {
+        let mut found = self.diagnostics.iter();
+        found.any(|found| found.is_error() && found.pointer.starts_with("/constants"))
     }
 }
 

@@ -244,6 +244,7 @@ impl Ctx<'_> {
         if let Some(auth) = auth.filter(|_| self.workflow.auth.is_empty()) {
             self.auth_definitions(auth);
         }
+        let had_failed = std::mem::take(&mut self.failed);
         self.function_definition(item);
         (self.origin, self.dialect, self.language) = (origin, dialect, language);
         let found = self.functions.get(name).map(|entry| entry.id);
@@ -251,6 +252,7 @@ impl Ctx<'_> {
             let message = format!("the function '{name}' that was given cannot be read");
             self.error(place, codes::UNKNOWN_FUNCTION, message, None);
         }
+        self.failed |= had_failed;
         found
     }
 }

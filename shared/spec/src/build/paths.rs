@@ -90,6 +90,19 @@ pub(crate) fn member_name(path: &str) -> Option<String> {
     last.map(str::to_owned)
 }
 
+/// Whether a text among data is meant as a path, also a broken one: it is `$`, or continues like a path.
+pub(crate) fn is_path(text: &str) -> bool {
+    let Some(rest) = text.trim().strip_prefix('$') else {
+        return false;
+    };
+    match rest.chars().next() {
+        None | Some('[') => true,
+        // `$.5` is an amount of money.
+        Some('.') => !rest[1..].starts_with(|c: char| c.is_ascii_digit()),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{first_member, member_name};
@@ -134,6 +147,23 @@ mod tests {
             ("$['a", None),
         ] {
             assert_eq!(member_name(path).as_deref(), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_and_other_texts() {
+        for text in [
+            "$",
+            "$.a",
+            "$['a']",
+            " $..a ",
+            "$.orders[?(@.x == true)]",
+            "$.",
+        ] {
+            assert!(is_path(text), "{text}");
+        }
+        for text in ["", "a", "$5", "$.50", "$a", "a $.b", "$$"] {
+            assert!(!is_path(text), "{text}");
         }
     }
 }

@@ -10,8 +10,8 @@ use swirl_model::CloudEvent;
 use swirl_model::scope::StartEvent;
 use swirl_model::time::Timestamp;
 use swirl_ports::matching::{
-    Correlation, PendingStart, Role, Set, beginning, check_sets_bytes, group_of, has_all, is_alone,
-    roles,
+    Correlation, PendingStart, Role, Set, beginning, check_sets_bytes, choose, group_of, has_all,
+    is_alone, loans, roles,
 };
 use swirl_ports::{Error, ListEnds, Listening, Result, Trigger};
 
@@ -436,8 +436,7 @@ impl Group {
             && self.done.is_empty()
     }
 
-    /// Puts an event into the first set that has a free position for it, otherwise into a new set
-    /// (docs/language.md#decision-75). Expired sets are dropped first.
+    /// Puts an event into the set that takes it, otherwise into a new one. Expired sets are dropped first.
     fn fill(&mut self, possible: &PossibleStart<'_>) -> Result<Option<PendingStart>> {
         let PossibleStart {
             trigger,
@@ -451,8 +450,7 @@ impl Group {
             set.refit(trigger);
         }
         self.sets.retain(|set| !set.is_void(trigger, *at));
-        let mut sets = self.sets.iter().enumerate();
-        let found = sets.find_map(|(index, set)| Some((index, set.free(trigger, roles)?)));
+        let found = choose(self.sets.iter().enumerate(), trigger, roles);
         let beginning = beginning(trigger, roles);
         if found.is_some() || beginning.is_some() {
             check_sets_bytes(self.sets.iter().map(|set| set.bytes).sum(), event)?;
@@ -476,6 +474,24 @@ impl Group {
         if trigger.lists(role.place) {
             complete |= list_ends.0(trigger, &self.sets[index].listed());
         }
-        Ok(complete.then(|| self.sets.remove(index).begun()))
+        if !complete && !self.borrow(trigger, index) {
+            return Ok(None);
+        }
+        let begun = self.sets.remove(index).begun();
+        self.sets.retain(|set| !set.is_empty());
+        Ok(Some(begun))
+    }
+
+    /// Completes a set with events of others, if that is possible.
+    fn borrow(&mut self, trigger: &Trigger, index: usize) -> bool {
+        let others = self.sets.iter().enumerate();
+        let others = others.filter(|(other, _)| *other != index);
+        let loans = loans(others, trigger, &self.sets[index]);
+        for (other, place) in &loans {
+            if let Some(lent) = self.sets[*other].lend(trigger, *place) {
+                self.sets[index].borrow(trigger, *place, lent);
+            }
+        }
+        !loans.is_empty()
     }
 }

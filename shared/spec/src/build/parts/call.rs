@@ -110,11 +110,10 @@ impl Ctx<'_> {
         sight: VisibleVars<'_>,
     ) -> Option<Option<Template>> {
         if let Some(node) = obj.get("parameters") {
-            if obj.has("arguments") {
-                self.exclusive(obj, "a functionRef", &["arguments", "parameters"]);
-                return None;
+            match obj.has("arguments") {
+                true => self.exclusive(obj, "a functionRef", &["arguments", "parameters"]),
+                false => self.other_name(node, "parameters", "arguments"),
             }
-            self.other_name(node, "parameters", "arguments");
         }
         let Some(node) = obj.get("arguments").or(obj.get("parameters")) else {
             return Some(None);

@@ -110,8 +110,11 @@ impl Ctx<'_> {
             }
         }
         let when = match (obj.get("interval"), obj.get("cron")) {
-            (Some(_), Some(_)) => {
+            (Some(every), Some(cron)) => {
                 self.exclusive(obj, "a schedule", &["interval", "cron"]);
+                // Errors inside them are reported too.
+                interval(self, every, &zone);
+                self.cron(cron, &zone);
                 return None;
             }
             (None, None) => {

@@ -35,7 +35,7 @@ impl Ctx<'_> {
         }
     }
 
-    fn transition(&mut self, node: &Node) -> Option<Transition> {
+    pub fn transition(&mut self, node: &Node) -> Option<Transition> {
         let mut guard = None;
         let (target, what, compensate, produce) = match node.members() {
             None if node.as_str().is_none() => {
@@ -76,7 +76,7 @@ impl Ctx<'_> {
         })
     }
 
-    fn end(&mut self, node: &Node) -> Option<End> {
+    pub fn end(&mut self, node: &Node) -> Option<End> {
         self.ends.push(self.state);
         let has_kind = self.dialect.parts.kinds_of_ends;
         if node.as_bool() == Some(true) {

@@ -8,9 +8,9 @@ use swirl_model::workflow::{
 };
 
 use super::Reader;
-use super::value::is_path;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
+use crate::build::paths::is_path;
 
 const PROPERTIES: &[&str] = &[
     "name",

@@ -8,6 +8,7 @@ use swirl_model::workflow::Template;
 use super::Reader;
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
+use crate::build::paths::is_path;
 
 impl Reader<'_, '_> {
     /// A property by its name here, or by a name that other texts have for it.
@@ -89,19 +90,6 @@ impl Reader<'_, '_> {
     }
 }
 
-/// Whether it is `$`, or continues like a path.
-pub(super) fn is_path(text: &str) -> bool {
-    let Some(rest) = text.trim().strip_prefix('$') else {
-        return false;
-    };
-    match rest.chars().next() {
-        None | Some('[') => true,
-        // `$.5` is an amount of money.
-        Some('.') => !rest[1..].starts_with(|c: char| c.is_ascii_digit()),
-        _ => false,
-    }
-}
-
 fn is_literal(template: &Template) -> bool {
     matches!(template, Template::Literal(_))
 }
@@ -117,26 +105,4 @@ fn first_path(node: &Node) -> Option<&str> {
                 .into_iter()
                 .find_map(|member| first_path(member.value()))
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_and_other_texts() {
-        for text in [
-            "$",
-            "$.a",
-            "$['a']",
-            " $..a ",
-            "$.orders[?(@.x == true)]",
-            "$.",
-        ] {
-            assert!(is_path(text), "{text}");
-        }
-        for text in ["", "a", "$5", "$.50", "$a", "a $.b", "$$"] {
-            assert!(!is_path(text), "{text}");
-        }
-    }
 }

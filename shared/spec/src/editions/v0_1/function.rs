@@ -7,6 +7,7 @@ use swirl_model::workflow::{Function, FunctionId, FunctionKind, Template};
 use super::Reader;
 use crate::build::expression::VisibleVars;
 use crate::build::given::{Early, EarlyFunction};
+use crate::build::paths::is_path;
 
 const PROPERTIES: &[&str] = &["name", "type", "parameters"];
 
@@ -135,11 +136,4 @@ impl Reader<'_, '_> {
         }
         Some(Template::Literal(node.to_data()))
     }
-}
-
-/// Whether it is a JSONPath, and not just a text that begins with a dollar sign.
-fn is_path(text: &str) -> bool {
-    let text = text.trim();
-    let begins = text == "$" || text == "$." || text.starts_with("$.") || text.starts_with("$[");
-    begins && (text == "$." || swirl_expr::Program::jsonpath(text, &[]).is_ok())
 }

@@ -170,18 +170,28 @@ fn outcome(ctx: &mut Ctx<'_>, node: &Node) -> Option<Then> {
             }
             None
         }
-        ["throw"] => {
-            let node = obj.get("throw")?;
-            match node.as_bool() {
-                Some(_) => Some(Then::Rethrow),
-                None => throw(ctx, node).map(Then::Throw),
-            }
-        }
+        ["throw"] => thrown(ctx, obj.get("throw")?),
         [_] => ctx.next(obj, "an error outcome", true).map(Then::Next),
         several => {
             ctx.exclusive(obj, "an error outcome", several);
+            // Errors inside them are reported too.
+            for name in several {
+                let node = obj.get(name)?;
+                match *name {
+                    "throw" => drop(thrown(ctx, node)),
+                    "end" => drop(ctx.end(node)),
+                    _ => drop(ctx.transition(node)),
+                }
+            }
             None
         }
+    }
+}
+
+fn thrown(ctx: &mut Ctx<'_>, node: &Node) -> Option<Then> {
+    match node.as_bool() {
+        Some(_) => Some(Then::Rethrow),
+        None => throw(ctx, node).map(Then::Throw),
     }
 }
 

@@ -73,8 +73,15 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
     };
     let timeout = timeout(reader, obj, events.is_some());
     match (data, events) {
-        (Some(_), Some(_)) => {
+        (Some(data), Some(events)) => {
             reader.exclusive(obj, &what, &[name, "eventConditions"]);
+            // Errors inside them are reported too.
+            for item in data.items().unwrap_or_default() {
+                on_data(reader, item);
+            }
+            for item in events.items().unwrap_or_default() {
+                on_event(reader, item);
+            }
             None
         }
         (None, None) => {
