@@ -50,7 +50,12 @@ pub fn router(console: Console) -> Router {
                 .post(pages::deploy::deploy)
                 .layer(LARGE),
         )
-        .route("/deploy", get(pages::deploy::editor))
+        .route(
+            "/deploy",
+            get(pages::deploy::editor)
+                .post(pages::deploy::look)
+                .layer(LARGE),
+        )
         .route("/deploy/findings", post(pages::deploy::check).layer(LARGE))
         .route(definition, get(pages::definitions::show))
         .route(

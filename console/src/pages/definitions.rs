@@ -16,7 +16,7 @@ use swirl_api::{Finding, Instant};
 use url::form_urlencoded::byte_serialize;
 
 use super::Done;
-use super::deploy::{Found, found};
+use super::findings::{Found, found};
 use super::instance::bare;
 use super::occupied::Occupied;
 use crate::answer::{Answer, go_to, page};

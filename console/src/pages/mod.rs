@@ -9,6 +9,7 @@ pub mod compare;
 pub mod definitions;
 pub mod deploy;
 pub mod events;
+mod findings;
 pub mod hints;
 pub mod instance;
 pub mod instances;

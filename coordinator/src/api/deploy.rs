@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use swirl_api::Finding;
 use swirl_console::VIEWERS_MAX;
-use swirl_deployment::{Deployer, Outcome, Reader, Source};
+use swirl_deployment::{Checked, Deployer, Outcome, Reader, Source};
 use swirl_ports::{Batches, DefinitionRecord, InstanceQueries, SavedViews};
 use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
 use tokio::runtime::Handle;
@@ -289,7 +289,7 @@ impl Api {
     ///
     /// # Errors
     /// The store failed.
-    pub(super) async fn check(&self, source: Source) -> Result<(Outcome, Vec<Finding>), Error> {
+    pub(super) async fn check(&self, source: Source) -> Result<Checked, Error> {
         self.deployer.check(self.reader.clone(), source).await
     }
 }
