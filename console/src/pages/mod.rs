@@ -10,6 +10,7 @@ pub mod definitions;
 pub mod deploy;
 pub mod events;
 mod findings;
+pub mod folder;
 pub mod hints;
 pub mod instance;
 pub mod instances;

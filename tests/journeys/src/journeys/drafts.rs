@@ -1,4 +1,6 @@
-//! Definitions while they are written: their picture.
+//! Definitions while they are written: their picture, and several files.
+
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
 
@@ -84,4 +86,91 @@ pub async fn draw_by_button(stage: Stage) -> Result<()> {
     ensure!(kept.contains("greeting"), "the draft is lost: {kept}");
     browser.press("Check and deploy").await?;
     browser.shows(&["The definition is deployed."]).await
+}
+
+fn written(folder: &Path, name: &str, text: &str) -> Result<PathBuf> {
+    let path = folder.join(name);
+    std::fs::write(&path, text)?;
+    Ok(path)
+}
+
+/// Two definitions, of which one is wrong at first, with a file.
+pub async fn files(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    let folder = tempfile::tempdir()?;
+    let with_texts =
+        greeting("1.0.0", "Hello").replace("states:", "constants: texts.json\nstates:");
+    let other = greeting("1.0.0", "Hi").replace("greeting", "other");
+    let wrong = other.replace("end: true", "transition: Nowhere");
+    let write = |name: &str, text: &str| written(folder.path(), name, text);
+    let all = [
+        write("greeting.sw.yaml", &with_texts)?,
+        write("other.sw.yaml", &wrong)?,
+        write("texts.json", "{\"hello\": \"Good day\"}")?,
+        write("notes.txt", "nothing")?,
+        write("greeting.scenario.yaml", "workflows: [greeting.sw.yaml]")?,
+    ];
+    browser.open("/deploy").await?;
+    browser.press("Several files or a folder…").await?;
+    let list = async || {
+        browser.choose_files("Files", &all).await?;
+        match browser.has_scripts() {
+            true => Ok(()),
+            false => browser.press("Show what is in them").await,
+        }
+    };
+    list().await?;
+    browser
+        .shows(&[
+            "✕ 1 of 2 definitions cannot be deployed.",
+            "unknown-state",
+            "File of greeting 1.0.0",
+            "Other file",
+            "Scenario, for “swirl test”",
+        ])
+        .await?;
+    browser.lacks("Deploy all").await?;
+    written(folder.path(), "other.sw.yaml", &other)?;
+    list().await?;
+    browser
+        .shows(&["✓ All 2 definitions can be deployed."])
+        .await?;
+    browser.picture("console-files.png", 760).await?;
+    browser
+        .fill("Reason, for the audit log", "both at once")
+        .await?;
+    browser.press("Deploy all 2 definitions").await?;
+    browser
+        .shows(&["The definitions are deployed.", "greeting", "other"])
+        .await?;
+    let found = dev.api.get("/definitions/greeting").await?;
+    ensure!(found["resources"][0] == "texts.json", "{found:#}");
+    let log = dev.api.get("/audit").await?;
+    ensure!(log["entries"][1]["reason"] == "both at once", "{log}");
+    Ok(())
+}
+
+/// Files are dropped on the page.
+pub async fn drop(stage: Stage) -> Result<()> {
+    let _dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/deploy/files").await?;
+    browser.shows(&["Or drop files or a folder here."]).await?;
+    let text = serde_json::Value::from(greeting("1.0.0", "Hello"));
+    let script = format!(
+        "const dataTransfer = new DataTransfer();
+         dataTransfer.items.add(new File([{text}], 'greeting.sw.yaml'));
+         const options = {{ dataTransfer, bubbles: true, cancelable: true }};
+         document.getElementById('drop').dispatchEvent(new DragEvent('drop', options));"
+    );
+    browser.run(&script).await?;
+    browser
+        .shows(&[
+            "✓ The definition can be deployed.",
+            "Definition greeting 1.0.0",
+        ])
+        .await?;
+    browser.press("Deploy the definition").await?;
+    browser.shows(&["The definitions are deployed."]).await
 }

@@ -37,7 +37,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 47] = [
+pub const ALL: [Journey; 50] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -120,6 +120,12 @@ pub const ALL: [Journey; 47] = [
     journey("see the picture while writing a definition", |stage| {
         Box::pin(drafts::draw(stage))
     }),
+    journey("deploy several files at once", |stage| {
+        Box::pin(drafts::files(stage))
+    }),
+    journey("drop a file, and deploy it", |stage| {
+        Box::pin(drafts::drop(stage))
+    }),
     journey("write a definition with the keyboard alone", |stage| {
         Box::pin(definitions::keyboard(stage))
     }),
@@ -188,6 +194,11 @@ pub const ALL: [Journey; 47] = [
     Journey {
         name: "see the picture of a draft without scripts",
         run: |stage| Box::pin(drafts::draw_by_button(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "deploy several files without scripts",
+        run: |stage| Box::pin(drafts::files(stage)),
         scripts: false,
     },
     Journey {
