@@ -64,6 +64,18 @@ pub fn router(console: Console) -> Router {
                 .post(pages::folder::list)
                 .layer(FILES),
         )
+        .route(
+            "/deploy/rehearse",
+            post(pages::rehearsal::of_draft).layer(LARGE),
+        )
+        .route(
+            "/rehearsals/of/{id}/{version}",
+            post(pages::rehearsal::of_deployed).layer(LARGE),
+        )
+        .route(
+            "/rehearsals/save",
+            post(pages::rehearsal::save).layer(FILES),
+        )
         .route("/deploy/findings", post(pages::deploy::check).layer(LARGE))
         .route(definition, get(pages::definitions::show))
         .route(

@@ -11,6 +11,7 @@ use swirl_api::definitions::{
 
 use super::findings::{Found, found};
 use super::instance::bare;
+use super::panel::Panel;
 use crate::answer::{Answer, Failure, go_to, page, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
@@ -30,6 +31,7 @@ struct Editor {
     reason: String,
     refused: String,
     checked: Checked,
+    panel: Panel,
 }
 
 /// The outcome of a check; alone on the page for the editor's script.
@@ -104,6 +106,7 @@ pub async fn editor(visitor: Visitor, Query(begin): Query<Begin>) -> Answer {
         reason: String::new(),
         refused: String::new(),
         checked: Checked::nothing(),
+        panel: Panel::empty(),
     };
     editor.answer(StatusCode::OK)
 }
@@ -119,7 +122,7 @@ fn with_room(mut files: Vec<(String, String)>) -> Vec<(String, String)> {
 }
 
 /// The files of a form.
-fn files_of(form: &Form) -> Vec<(String, String)> {
+pub fn files_of(form: &Form) -> Vec<(String, String)> {
     let names = form.all("file-name").into_iter();
     let files = names.zip(form.all("file-content"));
     let files =
@@ -167,7 +170,12 @@ impl Checked {
 
 impl Editor {
     /// As it was filled in.
-    async fn of(visitor: &Visitor, form: &Form, checked: Checked) -> Result<Editor, Failure> {
+    async fn of(
+        visitor: &Visitor,
+        form: &Form,
+        checked: Checked,
+        panel: Panel,
+    ) -> Result<Editor, Failure> {
         let files = files_of(form);
         Ok(Editor {
             shell: Shell::new(visitor, "definitions", "Deploy a definition").await?,
@@ -178,6 +186,7 @@ impl Editor {
             reason: form.get("reason").to_owned(),
             refused: String::new(),
             checked,
+            panel,
         })
     }
 
@@ -213,8 +222,19 @@ pub async fn check(visitor: Visitor, form: Form) -> Answer {
 /// The page of the editor with the outcome of a check, for browsers without scripts.
 pub async fn look(visitor: Visitor, form: Form) -> Answer {
     let checked = checked(&visitor, &form).await?;
-    let editor = Editor::of(&visitor, &form, checked).await?;
+    let editor = Editor::of(&visitor, &form, checked, Panel::of(&form)).await?;
     editor.answer(StatusCode::OK)
+}
+
+/// The page of the editor with the outcome of a rehearsal.
+pub async fn with_panel(
+    visitor: &Visitor,
+    form: &Form,
+    status: StatusCode,
+    panel: Panel,
+) -> Answer {
+    let editor = Editor::of(visitor, form, Checked::nothing(), panel).await?;
+    editor.answer(status)
 }
 
 /// A refusal is an answer here, not a failure of the request.
@@ -283,7 +303,7 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
                 findings: found(problem.more.diagnostics, &deployment.document),
                 chart: String::new(),
             };
-            let mut editor = Editor::of(&visitor, &form, checked).await?;
+            let mut editor = Editor::of(&visitor, &form, checked, Panel::of(&form)).await?;
             editor.refused = problem.detail;
             editor.answer(refusal.status)
         }

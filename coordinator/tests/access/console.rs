@@ -355,6 +355,30 @@ async fn everything_is_served_below_a_path() {
     assert_eq!(other.status(), StatusCode::NOT_FOUND);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_comes_back_as_a_file() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.sign_in("deployer", "/console/").await;
+    let csrf = browser.csrf("/console/deploy").await;
+    let path = "/console/rehearsals/save";
+    let (name, scenario) = (
+        ("name", "../order.scenario.yaml"),
+        ("scenario", "name: x\r\n"),
+    );
+    let answer = browser
+        .post(path, &[("csrf", &csrf), name, scenario], &[])
+        .await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let headers = answer.headers();
+    let file = "attachment; filename=\"order.scenario.yaml\"";
+    assert_eq!(headers["content-disposition"], file);
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert_eq!(answer.text().await.unwrap(), "name: x\n");
+    let forged = browser.post(path, &[name, scenario], &[]).await;
+    assert_eq!(forged.status(), StatusCode::FORBIDDEN);
+}
+
 /// As browsers write it.
 fn multipart(csrf: &str) -> String {
     let part = |head: &str, content: &str| {

@@ -17,6 +17,7 @@ pub mod migrate;
 pub mod mock;
 pub mod observed;
 mod parse;
+mod rehearsed;
 pub mod report;
 pub mod requests;
 mod resources;
@@ -29,6 +30,7 @@ pub use expect::{Difference, Expect};
 pub use file::{FileError, Scenario};
 pub use mock::is_sysout;
 pub use observed::{Observed, ObservedCall, ObservedInstance};
+pub use rehearsed::rehearse;
 pub use requests::makes_requests;
 pub use rows::millis;
 

@@ -1,8 +1,9 @@
-//! Definitions while they are written: their picture, and several files.
+//! Definitions while they are written: their picture, several files, and trying them out.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::definitions::greeting;
 use crate::stage::Stage;
@@ -173,4 +174,114 @@ pub async fn drop(stage: Stage) -> Result<()> {
         .await?;
     browser.press("Deploy the definition").await?;
     browser.shows(&["The definitions are deployed."]).await
+}
+
+/// Calls a function, then waits for an event.
+const ORDER: &str = "id: order
+version: 1.0.0
+specVersion: '0.8'
+functions: [{name: charge, operation: 'http://bank.example/charge.json#charge'}]
+events: [{name: Paid, type: paid, source: /bank}]
+states:
+  - name: Charge
+    type: operation
+    actions: [{functionRef: {refName: charge, arguments: {sum: '${ .sum }'}}}]
+    transition: Wait
+  - name: Wait
+    type: event
+    onEvents: [{eventRefs: [Paid], actions: []}]
+    end: true
+";
+
+const MOCKS: &str = "functions: {charge: {return: {receipt: '${ .sum }'}}}
+events: [{at: P1D, event: {type: paid, source: /bank, data: {paid: true}}}]
+";
+
+const CIRCLE: &str = "id: circle
+version: 1.0.0
+specVersion: '0.8'
+states:
+  - {name: A, type: inject, data: {}, transition: B}
+  - {name: B, type: inject, data: {}, transition: A}
+";
+
+/// From a draft to a scenario that passes.
+pub async fn rehearse(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/deploy").await?;
+    browser.fill(LABEL, ORDER).await?;
+    browser.press("Try it").await?;
+    browser.fill("Input, as JSON", "{\"sum\": ").await?;
+    browser.press_refused("Run it", 400).await?;
+    browser.shows(&["the input is not valid JSON"]).await?;
+    browser.fill("Input, as JSON", "{\"sum\": 7}").await?;
+    browser.press("Run it").await?;
+    browser
+        .shows(&[
+            "✕ the function 'charge' was called",
+            "A beginning for the mocks",
+        ])
+        .await?;
+    let begun = browser.filled("Mocks").await?;
+    ensure!(begun.contains("charge:"), "no beginning: {begun}");
+    browser.fill("Mocks", MOCKS).await?;
+    browser.press("Run it").await?;
+    browser
+        .shows(&[
+            "✓ order 1.0.0 completed after P1D of virtual time.",
+            "receipt",
+            "Calls (1)",
+            "History",
+        ])
+        .await?;
+    browser
+        .picture_of("console-rehearsal.png", "#tried")
+        .await?;
+    ensure!(
+        browser.has("#tried svg.chart").await?,
+        "there is no picture of the path"
+    );
+    let listed = dev.api.get("/definitions").await?;
+    ensure!(listed["definitions"] == serde_json::json!([]), "{listed}");
+    if browser.has_scripts() {
+        let text = browser
+            .run("return document.querySelector('#tried [name=scenario]').value")
+            .await?;
+        passes(&stage, text.as_str().unwrap_or_default())?;
+    }
+
+    // One that never ends.
+    browser.open("/deploy").await?;
+    browser.fill(LABEL, CIRCLE).await?;
+    browser.press("Try it").await?;
+    browser.press("Run it").await?;
+    browser.shows(&["✕", "round in circles"]).await?;
+    browser.lacks("Save as a scenario file").await
+}
+
+/// `swirl test` passes.
+fn passes(stage: &Stage, text: &str) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let file = written(folder.path(), "order.scenario.yaml", text)?;
+    let output = Command::new(stage.swirl()).arg("test").arg(&file).output();
+    let output = output.context("swirl test")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{said}\n{text}");
+    Ok(())
+}
+
+/// A deployed definition.
+pub async fn rehearse_deployed(stage: Stage) -> Result<()> {
+    let document = greeting("1.0.0", "Hello");
+    let dev = stage.dev(&[&document]).await?;
+    let browser = &stage.browser;
+    browser.open("/definitions/greeting/1.0.0").await?;
+    browser.press("Run it").await?;
+    browser
+        .shows(&["✓ greeting 1.0.0 completed", "Save as a scenario file"])
+        .await?;
+    let found = dev.api.get("/instances").await?;
+    ensure!(found["instances"] == serde_json::json!([]), "{found}");
+    Ok(())
 }

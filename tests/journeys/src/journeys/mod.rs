@@ -37,7 +37,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 50] = [
+pub const ALL: [Journey; 53] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -126,6 +126,12 @@ pub const ALL: [Journey; 50] = [
     journey("drop a file, and deploy it", |stage| {
         Box::pin(drafts::drop(stage))
     }),
+    journey("try a definition before it is deployed", |stage| {
+        Box::pin(drafts::rehearse(stage))
+    }),
+    journey("try a deployed definition", |stage| {
+        Box::pin(drafts::rehearse_deployed(stage))
+    }),
     journey("write a definition with the keyboard alone", |stage| {
         Box::pin(definitions::keyboard(stage))
     }),
@@ -199,6 +205,11 @@ pub const ALL: [Journey; 50] = [
     Journey {
         name: "deploy several files without scripts",
         run: |stage| Box::pin(drafts::files(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "try a deployed definition without scripts",
+        run: |stage| Box::pin(drafts::rehearse_deployed(stage)),
         scripts: false,
     },
     Journey {
