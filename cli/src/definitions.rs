@@ -4,12 +4,8 @@ use std::path::Path;
 
 use swirl_documents::files;
 use swirl_documents::source::{self, Limits, Node};
-use swirl_scenario::discover;
+use swirl_model::file_names::{DEFINITION_ENDINGS, DOCUMENT_ENDINGS, SCENARIO_ENDINGS};
 
-/// The endings of files that are definitions, whatever is in them.
-const ENDINGS: [&str; 3] = [".sw.yaml", ".sw.yml", ".sw.json"];
-
-const DOCUMENTS: [&str; 3] = [".yaml", ".yml", ".json"];
 const VERSIONS: [&str; 3] = ["specVersion", "schemaVersion", "schema-version"];
 
 /// How messages describe them.
@@ -20,9 +16,9 @@ pub const WHAT: &str = "their names end in .sw.yaml or .sw.json, or they are .ya
 pub fn is_definition(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ends_in = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-    ends_in(&ENDINGS)
-        || ends_in(&DOCUMENTS)
-            && !ends_in(&discover::ENDINGS)
+    ends_in(&DEFINITION_ENDINGS)
+        || ends_in(&DOCUMENT_ENDINGS)
+            && !ends_in(&SCENARIO_ENDINGS)
             && files::read(path, Limits::default().bytes_max).is_ok_and(|text| holds_one(&text))
 }
 

@@ -12,6 +12,8 @@ const field = document.querySelector('textarea[data-check]');
 const label = document.querySelector(`label[for="${field.id}"]`);
 const told = document.getElementById('told');
 const checked = document.getElementById('checked');
+const pictured = document.getElementById('pictured');
+const picture = pictured.querySelector('.picture');
 
 // The pause in typing before a check, in milliseconds.
 const PAUSE = 500;
@@ -53,9 +55,19 @@ function show(text) {
   checked.querySelector('#findings')?.remove();
   if (found) checked.append(found);
   document.getElementById('refused')?.remove();
+  draw(page.querySelector('#drawn > svg'));
   // What has been written meanwhile has moved the lines: the next check marks them.
   if (!outdated) mark();
   linked();
+}
+
+// The last picture stays while the text has errors, and says that it is out of date.
+function draw(svg) {
+  const last = picture.querySelector('svg');
+  const isOutdated = !svg && last !== null && field.value.trim() !== '';
+  pictured.classList.toggle('outdated', isOutdated);
+  document.getElementById('outdated').hidden = !isOutdated;
+  if (svg) picture.replaceChildren(svg);
 }
 
 // Marks the lines that findings are about.

@@ -6,6 +6,8 @@ use axum::response::{IntoResponse, Response};
 
 const CSS: &str = include_str!("../assets/console.css");
 const SCRIPT: &str = include_str!("../assets/console.js");
+const TRY: &str = include_str!("../assets/try.js");
+const FILES: &str = include_str!("../assets/files.js");
 const EDITOR: &str = include_str!("../assets/editor.js");
 /// Built by `console/editor/build.js`. The licences of its packages have to be passed on with it.
 const CODEMIRROR: &str = include_str!("../assets/codemirror.js");
@@ -21,6 +23,8 @@ pub async fn asset(Path(name): Path<String>) -> Response {
             format!(".chart {{ {} }}", swirl_presentation::style()),
         ),
         "console.js" => ("text/javascript", SCRIPT.to_owned()),
+        "try.js" => ("text/javascript", TRY.to_owned()),
+        "files.js" => ("text/javascript", FILES.to_owned()),
         "editor.js" => ("text/javascript", EDITOR.to_owned()),
         "codemirror.js" => ("text/javascript", CODEMIRROR.to_owned()),
         "codemirror.licences.txt" => ("text/plain", LICENCES.to_owned()),

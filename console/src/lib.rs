@@ -14,6 +14,7 @@ mod console;
 mod difference;
 mod form;
 mod hints;
+mod multipart;
 mod naming;
 mod pages;
 mod pending;

@@ -11,6 +11,8 @@ use crate::{assets, pages, visitor};
 
 /// A form with a definition, an input or an event in it, of which each byte may take three.
 const LARGE: Extension<FormLimit> = Extension(FormLimit(4 << 20));
+/// A form with files of 4 MiB, and what is around them.
+const FILES: Extension<FormLimit> = Extension(FormLimit(5 << 20));
 /// A form with the longest token in it.
 const SIGN_IN: (Extension<FormLimit>, Extension<ForStrangers>) =
     (Extension(FormLimit(20 << 10)), Extension(ForStrangers));
@@ -50,7 +52,30 @@ pub fn router(console: Console) -> Router {
                 .post(pages::deploy::deploy)
                 .layer(LARGE),
         )
-        .route("/deploy", get(pages::deploy::editor))
+        .route(
+            "/deploy",
+            get(pages::deploy::editor)
+                .post(pages::deploy::look)
+                .layer(LARGE),
+        )
+        .route(
+            "/deploy/files",
+            get(pages::folder::choose)
+                .post(pages::folder::list)
+                .layer(FILES),
+        )
+        .route(
+            "/deploy/rehearse",
+            post(pages::rehearsal::of_draft).layer(LARGE),
+        )
+        .route(
+            "/rehearsals/of/{id}/{version}",
+            post(pages::rehearsal::of_deployed).layer(LARGE),
+        )
+        .route(
+            "/rehearsals/save",
+            post(pages::rehearsal::save).layer(FILES),
+        )
         .route("/deploy/findings", post(pages::deploy::check).layer(LARGE))
         .route(definition, get(pages::definitions::show))
         .route(

@@ -83,6 +83,7 @@ fn done(word: &str) -> &'static str {
         "migrate" => "The instance is moved to the other version.",
         "started" => "The instance is started.",
         "deployed" => "The definition is deployed.",
+        "deployed-files" => "The definitions are deployed.",
         "unchanged" => "This definition was deployed before: nothing has changed.",
         "activated" => "This version is current now: new instances start with it.",
         "deleted" => "The version is deleted: no new instances of it start.",

@@ -15,6 +15,7 @@ use url::form_urlencoded;
 use crate::answer::Failure;
 use crate::asking::Asking;
 use crate::console::Console;
+use crate::multipart::{self, Part};
 
 const COOKIE: &str = "swirl_console";
 /// The largest form without a limit of its own, in bytes.
@@ -158,8 +159,18 @@ pub struct ForStrangers;
 
 /// A form that one of our pages sent. Its first field is the token that only our pages have, so everything else is
 /// read only after that token and the session have been checked.
+#[derive(Default)]
 pub struct Form {
     fields: Vec<(String, String)>,
+    /// The files that were chosen, in forms with files.
+    pub files: Vec<FormFile>,
+}
+
+/// A file of a form.
+pub struct FormFile {
+    /// Its name, in a folder with the path from there.
+    pub path: String,
+    pub content: Vec<u8>,
 }
 
 impl Form {
@@ -194,7 +205,35 @@ impl Form {
             fields: fields
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect(),
+            files: Vec::new(),
         }
+    }
+
+    /// The fields and files of a form with files. A script that sends a file of a folder puts a field with its path
+    /// before it.
+    fn of_parts(parts: Vec<Part>) -> Form {
+        let (mut form, mut path) = (Form::default(), None);
+        for Part {
+            name,
+            file,
+            content,
+        } in parts
+        {
+            let Some(file) = file else {
+                let text = String::from_utf8_lossy(&content).into_owned();
+                match &*name {
+                    "path" => path = Some(text),
+                    _ => form.fields.push((name, text)),
+                }
+                continue;
+            };
+            let path = path.take().unwrap_or(file);
+            // Of a field in which nothing was chosen.
+            if !path.is_empty() {
+                form.files.push(FormFile { path, content });
+            }
+        }
+        form
     }
 }
 
@@ -212,9 +251,18 @@ impl FromRequest<Console> for Form {
         }
         let limit = parts.extensions.get::<FormLimit>();
         let limit = limit.map_or(FORM_BYTES_MAX, |limit| limit.0);
-        let bytes = read(body, limit, &format!("csrf={}", visitor.csrf)).await?;
+        let kind = parts.headers.get(header::CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        if let Some(boundary) = multipart::boundary(kind) {
+            let first = multipart::beginning(boundary, "csrf", &visitor.csrf);
+            let bytes = read(body, limit, &first, b"\r\n").await?;
+            let parts = multipart::parts(&bytes, boundary).ok_or_else(cut_off)?;
+            return Ok(Form::of_parts(parts));
+        }
+        let bytes = read(body, limit, &format!("csrf={}", visitor.csrf), b"&").await?;
         Ok(Form {
             fields: form_urlencoded::parse(&bytes).into_owned().collect(),
+            files: Vec::new(),
         })
     }
 }
@@ -225,8 +273,15 @@ fn forged() -> Failure {
     Failure::new(StatusCode::FORBIDDEN, detail)
 }
 
-/// Reads a form of at most `limit` bytes, if it begins with this field.
-async fn read(body: Body, limit: usize, first: &str) -> Result<Vec<u8>, Failure> {
+fn cut_off() -> Failure {
+    Failure::new(
+        StatusCode::BAD_REQUEST,
+        "the form ended before it was complete",
+    )
+}
+
+/// Reads a form of at most `limit` bytes, if it begins with this field. `next`: what follows the field, unless it is all.
+async fn read(body: Body, limit: usize, first: &str, next: &[u8]) -> Result<Vec<u8>, Failure> {
     let too_large = || {
         let detail = format!("the form is larger than {limit} bytes");
         Failure::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -243,7 +298,7 @@ async fn read(body: Body, limit: usize, first: &str) -> Result<Vec<u8>, Failure>
         }
         bytes.extend_from_slice(&piece);
         if !is_ours && bytes.len() >= first.len() {
-            is_ours = begins(&bytes, first);
+            is_ours = begins(&bytes, first, next);
             if !is_ours {
                 return Err(forged());
             }
@@ -256,18 +311,18 @@ async fn read(body: Body, limit: usize, first: &str) -> Result<Vec<u8>, Failure>
 }
 
 /// Whether a form begins with this field. Hashes are compared, so that timing reveals nothing.
-fn begins(form: &[u8], field: &str) -> bool {
+fn begins(form: &[u8], field: &str, next: &[u8]) -> bool {
     let Some((given, rest)) = form.split_at_checked(field.len()) else {
         return false;
     };
-    blake3::hash(given) == blake3::hash(field.as_bytes()) && matches!(rest, [] | [b'&', ..])
+    let is_whole = next.starts_with(rest) || rest.starts_with(next);
+    blake3::hash(given) == blake3::hash(field.as_bytes()) && is_whole
 }
 
 /// Why a form was not read to its end.
 fn unread(error: &axum::Error) -> Failure {
     let Some(error) = BodyError::of(error) else {
-        let detail = "the form ended before it was complete";
-        return Failure::new(StatusCode::BAD_REQUEST, detail);
+        return cut_off();
     };
     let status = match error {
         BodyError::TooSlow { .. } => StatusCode::REQUEST_TIMEOUT,
@@ -319,6 +374,7 @@ mod tests {
     #[tokio::test]
     async fn a_form_is_read_only_after_its_first_field() {
         let first = "csrf=a1b2";
+        let read = |body, limit, first| read(body, limit, first, b"&");
         let ours = read(Body::from("csrf=a1b2&x=1"), 20, first).await;
         assert_eq!(ours.unwrap(), b"csrf=a1b2&x=1");
         assert!(read(Body::from("csrf=a1b2"), 20, first).await.is_ok());
@@ -348,6 +404,41 @@ mod tests {
             let failed = read(large, 20, first).await.unwrap_err();
             assert_eq!(failed.status, StatusCode::PAYLOAD_TOO_LARGE);
         }
+    }
+
+    #[tokio::test]
+    async fn a_form_with_files_begins_with_the_same_field() {
+        let first = multipart::beginning("x", "csrf", "a1b2");
+        let (boundary, end) = ("\r\n--x", "--\r\n");
+        for (form, ours) in [
+            (format!("{first}{boundary}{end}"), true),
+            (format!("{first}c{boundary}{end}"), false),
+            (first.replace("a1b2", "a1b3") + boundary, false),
+        ] {
+            let read = read(Body::from(form.clone()), 200, &first, b"\r\n").await;
+            assert_eq!(read.is_ok(), ours, "{form}");
+        }
+        let file = |name: &str, content: &str| Part {
+            name: "file".to_owned(),
+            file: Some(name.to_owned()),
+            content: content.into(),
+        };
+        let text = |name: &str, content: &str| Part {
+            file: None,
+            name: name.to_owned(),
+            ..file("", content)
+        };
+        let form = Form::of_parts(vec![
+            text("do", "check"),
+            file("", ""),
+            text("path", "a/b.yaml"),
+            file("b.yaml", "1"),
+            file("c.yaml", "2"),
+        ]);
+        assert_eq!(form.get("do"), "check");
+        let found = form.files.iter().map(|one| (&*one.path, &*one.content));
+        let expected: [(&str, &[u8]); 2] = [("a/b.yaml", b"1"), ("c.yaml", b"2")];
+        assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The API's answers in plain words.
 
-use swirl_api::Status;
 use swirl_api::audit::Action;
 use swirl_api::batches::{Batch, BatchStatus};
 use swirl_api::instance::{AwaitedEvent, Place};
+use swirl_api::{Condition, Status};
 
 /// A status as it is shown: a sign and a word in addition to the colour.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +28,16 @@ pub fn pill_of(status: &Status, suspended: bool, waiting: bool) -> Pill {
         Status::Cancelled => pill("cancelled", "⊘", "cancelled"),
         Status::Terminated => pill("terminated", "■", "terminated"),
         Status::Other(_) => pill("", "?", "unknown"),
+    }
+}
+
+/// The same, where the word says all.
+pub fn pill_of_condition(status: &Condition) -> Pill {
+    match status {
+        Condition::Running => pill_of(&Status::Running, false, false),
+        Condition::Waiting => pill_of(&Status::Running, false, true),
+        Condition::Suspended => pill_of(&Status::Running, true, false),
+        ended => pill_of(&Status::from(ended.as_str()), false, false),
     }
 }
 
@@ -66,6 +76,7 @@ pub fn deed(action: &Action) -> &'static str {
         Action::Deploy => "deployed a version",
         Action::Edit => "edited its data and continued it",
         Action::Migrate => "moved it to another version",
+        Action::Rehearse => "tried a definition",
         Action::Remove => "removed it",
         Action::Rerun => "sent it back to a state",
         Action::Resume => "resumed it",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use swirl_coordinator::access::Access;
-use swirl_coordinator::api::Api;
+use swirl_coordinator::api::{Api, Rehearsals};
 use swirl_coordinator::server::Server;
 use swirl_deployment::DocumentReader;
 use swirl_runtime::Recording;
@@ -200,6 +200,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     .with_batches(&node.batching())
     .with_auditing(node.auditing())
     .with_views(node.store.clone())
+    .with_rehearsals(Rehearsals::by_this_program())
     .with_answers(swirl_coordinator::process::answers(&telemetry, "http"))
     .with_metrics(Arc::new(move || metrics.text().ok()));
     let api = api

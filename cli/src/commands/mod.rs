@@ -27,6 +27,7 @@ mod migrate;
 mod new;
 mod operate;
 mod record;
+mod rehearse;
 mod replay;
 mod run;
 mod schedule;
@@ -107,6 +108,8 @@ enum Command {
     Move(operate::Move),
     New(new::Args),
     Record(record::Args),
+    #[command(hide = true)]
+    Rehearse(rehearse::Args),
     Remove(operate::Remove),
     Replay(replay::Args),
     Rerun(operate::Rerun),
@@ -165,6 +168,7 @@ pub fn main() -> ExitCode {
         Command::Move(args) => operate::move_to(&args, &terminal),
         Command::New(args) => new::run(&args, &terminal),
         Command::Record(args) => record::run(&args, &terminal),
+        Command::Rehearse(args) => rehearse::run(&args, &terminal),
         Command::Remove(args) => operate::remove(&args, &terminal),
         Command::Replay(args) => replay::run(&args, &terminal),
         Command::Rerun(args) => operate::rerun(&args, &terminal),

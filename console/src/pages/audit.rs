@@ -176,9 +176,14 @@ fn subject(subject: &Subject, action: &Action) -> (String, String) {
         ),
         Kind::Other(kind) => (format!("{kind} {id}"), String::new()),
     };
+    // One that was tried need not be there.
     let is_gone = matches!(
         action,
-        Action::Remove | Action::Delete | Action::DeadLetterDrop | Action::DeadLetterRetry
+        Action::Remove
+            | Action::Delete
+            | Action::DeadLetterDrop
+            | Action::DeadLetterRetry
+            | Action::Rehearse
     );
     (words, if is_gone { String::new() } else { address })
 }

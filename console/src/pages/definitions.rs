@@ -16,9 +16,10 @@ use swirl_api::{Finding, Instant};
 use url::form_urlencoded::byte_serialize;
 
 use super::Done;
-use super::deploy::{Found, found};
+use super::findings::{Found, found};
 use super::instance::bare;
 use super::occupied::Occupied;
+use super::panel::Panel;
 use crate::answer::{Answer, go_to, page};
 use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
@@ -174,6 +175,7 @@ struct Page {
     file: Option<String>,
     /// All versions of the workflow, the newest first.
     versions: Vec<OfVersion>,
+    panel: Panel,
 }
 
 /// A version of the workflow.
@@ -224,6 +226,10 @@ pub async fn show(
     let findings = definition.diagnostics.take().unwrap_or_default();
     let query = StatesQuery { diagram: true };
     let mut counted = visitor.asking.ask(STATES.at(&at).query(query)).await?;
+    let mut panel = Panel::empty();
+    if !definition.events.is_empty() {
+        panel.input.clear();
+    }
     page(&Page {
         shell: shell.with_done(done.done.as_deref()),
         path: format!("{}/{}", segment(&at.id), segment(&at.version)),
@@ -238,6 +244,7 @@ pub async fn show(
         file: contents.get(&file).cloned(),
         files,
         versions,
+        panel,
     })
 }
 

@@ -5,12 +5,14 @@ use axum::extract::Query;
 use axum::http::StatusCode;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
-use swirl_api::Finding;
 use swirl_api::definitions::{
     DEPLOY, DeployQuery, Deployed, Deployment, GET, GetQuery, Outcome, Version,
 };
 
-use crate::answer::{Answer, go_to, page, with_status};
+use super::findings::{Found, found};
+use super::instance::bare;
+use super::panel::Panel;
+use crate::answer::{Answer, Failure, go_to, page, with_status};
 use crate::asking::segment;
 use crate::shell::Shell;
 use crate::visitor::{Form, StyleNonce, Visitor, draw};
@@ -28,23 +30,18 @@ struct Editor {
     files: Vec<(String, String)>,
     reason: String,
     refused: String,
-    told: String,
-    findings: Vec<Found>,
+    checked: Checked,
+    panel: Panel,
 }
 
-/// The findings alone, for the editor's script.
+/// The outcome of a check; alone on the page for the editor's script.
 #[derive(Template)]
-#[template(path = "findings.html")]
-struct Findings {
+#[template(path = "checked.html")]
+struct Checked {
     told: String,
     findings: Vec<Found>,
-}
-
-pub struct Found {
-    pub finding: Finding,
-    pub place: String,
-    /// The text of its line; empty if there is none.
-    pub line: String,
+    /// The picture of the definition; empty if its text has errors.
+    chart: String,
 }
 
 /// The origin of a document, for messages.
@@ -108,8 +105,8 @@ pub async fn editor(visitor: Visitor, Query(begin): Query<Begin>) -> Answer {
         files: with_room(files),
         reason: String::new(),
         refused: String::new(),
-        told: NOTHING_YET.to_owned(),
-        findings: Vec::new(),
+        checked: Checked::nothing(),
+        panel: Panel::empty(),
     };
     editor.answer(StatusCode::OK)
 }
@@ -125,7 +122,7 @@ fn with_room(mut files: Vec<(String, String)>) -> Vec<(String, String)> {
 }
 
 /// The files of a form.
-fn files_of(form: &Form) -> Vec<(String, String)> {
+pub fn files_of(form: &Form) -> Vec<(String, String)> {
     let names = form.all("file-name").into_iter();
     let files = names.zip(form.all("file-content"));
     let files =
@@ -161,7 +158,38 @@ fn next_version(version: &str) -> Option<String> {
     Some(format!("{first}{}", number.checked_add(1)?))
 }
 
+impl Checked {
+    fn nothing() -> Checked {
+        Checked {
+            told: NOTHING_YET.to_owned(),
+            findings: Vec::new(),
+            chart: String::new(),
+        }
+    }
+}
+
 impl Editor {
+    /// As it was filled in.
+    async fn of(
+        visitor: &Visitor,
+        form: &Form,
+        checked: Checked,
+        panel: Panel,
+    ) -> Result<Editor, Failure> {
+        let files = files_of(form);
+        Ok(Editor {
+            shell: Shell::new(visitor, "definitions", "Deploy a definition").await?,
+            nonce: draw()?,
+            document: form.get("document").replace("\r\n", "\n"),
+            given: files.len(),
+            files: with_room(files),
+            reason: form.get("reason").to_owned(),
+            refused: String::new(),
+            checked,
+            panel,
+        })
+    }
+
     fn answer(self, status: StatusCode) -> Answer {
         let mut response = with_status(status, &self)?;
         response.extensions_mut().insert(StyleNonce(self.nonce));
@@ -179,35 +207,57 @@ fn sent(form: &Form, dry_run: bool) -> (Deployment, DeployQuery) {
     };
     let query = DeployQuery {
         dry_run,
+        diagram: dry_run,
         reason: form.reason_query().reason,
         ..DeployQuery::default()
     };
     (deployment, query)
 }
 
-/// Checks a document that is being written. A refusal is an answer here, not a failure of the request.
+/// Checks a document that is being written, and draws it.
 pub async fn check(visitor: Visitor, form: Form) -> Answer {
-    let (deployment, query) = sent(&form, true);
+    page(&checked(&visitor, &form).await?)
+}
+
+/// The page of the editor with the outcome of a check, for browsers without scripts.
+pub async fn look(visitor: Visitor, form: Form) -> Answer {
+    let checked = checked(&visitor, &form).await?;
+    let editor = Editor::of(&visitor, &form, checked, Panel::of(&form)).await?;
+    editor.answer(StatusCode::OK)
+}
+
+/// The page of the editor with the outcome of a rehearsal.
+pub async fn with_panel(
+    visitor: &Visitor,
+    form: &Form,
+    status: StatusCode,
+    panel: Panel,
+) -> Answer {
+    let editor = Editor::of(visitor, form, Checked::nothing(), panel).await?;
+    editor.answer(status)
+}
+
+/// A refusal is an answer here, not a failure of the request.
+async fn checked(visitor: &Visitor, form: &Form) -> Result<Checked, Failure> {
+    let (deployment, query) = sent(form, true);
     if deployment.document.trim().is_empty() {
-        return page(&Findings {
-            told: NOTHING_YET.to_owned(),
-            findings: Vec::new(),
-        });
+        return Ok(Checked::nothing());
     }
     let call = DEPLOY.ask().query(query).body(&deployment);
-    let (told, findings) = match visitor.asking.ask(call).await {
+    let (told, findings, diagram) = match visitor.asking.ask(call).await {
         Ok(Deployed {
             id,
             version,
             outcome,
             diagnostics,
+            diagram,
             ..
         }) => {
             let told = match outcome {
                 Outcome::Unchanged => format!("✓ {id} {version} is deployed like this already."),
                 _ => format!("✓ It can be deployed as {id} {version}."),
             };
-            (told, diagnostics.unwrap_or_default())
+            (told, diagnostics.unwrap_or_default(), diagram)
         }
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => return Err(refusal.into()),
         Err(refusal) => {
@@ -217,12 +267,13 @@ pub async fn check(visitor: Visitor, form: Form) -> Answer {
                 1 => "✕ 1 finding.".to_owned(),
                 count => format!("✕ {count} findings."),
             };
-            (told, findings)
+            (told, findings, refusal.problem.more.diagram)
         }
     };
-    page(&Findings {
+    Ok(Checked {
         told,
         findings: found(findings, &deployment.document),
+        chart: bare(&diagram.unwrap_or_default()),
     })
 }
 
@@ -246,38 +297,17 @@ pub async fn deploy(visitor: Visitor, form: Form) -> Answer {
             if !is_about_it {
                 return Err(refusal.into());
             }
-            let shell = Shell::new(&visitor, "definitions", "Deploy a definition").await?;
             let problem = refusal.problem;
-            let editor = Editor {
-                shell,
-                nonce: draw()?,
+            let checked = Checked {
                 told: String::new(),
                 findings: found(problem.more.diagnostics, &deployment.document),
-                given: files_of(&form).len(),
-                files: with_room(files_of(&form)),
-                reason: form.get("reason").to_owned(),
-                refused: problem.detail,
-                document: deployment.document,
+                chart: String::new(),
             };
+            let mut editor = Editor::of(&visitor, &form, checked, Panel::of(&form)).await?;
+            editor.refused = problem.detail;
             editor.answer(refusal.status)
         }
     }
-}
-
-pub fn found(findings: Vec<Finding>, document: &str) -> Vec<Found> {
-    let one = |finding: Finding| {
-        let line = finding.line.and_then(|line| line.checked_sub(1));
-        let line = line.and_then(|line| document.lines().nth(line));
-        Found {
-            line: line.unwrap_or_default().trim().to_owned(),
-            place: match finding.line {
-                Some(line) => format!("line {line}"),
-                None => finding.path.clone().unwrap_or_default(),
-            },
-            finding,
-        }
-    };
-    findings.into_iter().map(one).collect()
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ mod step;
 mod story;
 
 pub use deeds::{operate, parsed};
+pub use story::{Line, line};
 
 use super::changes::{self, Comparison};
 use super::columns::now;

@@ -13,6 +13,8 @@ use swirl_api::definitions::{
 };
 use swirl_api::schedules::Workflow as Named;
 use swirl_api::{Nothing, PageQuery, Reason};
+use swirl_deployment::Checked;
+use swirl_engine::Definition as Compiled;
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::Workflow;
 use swirl_ports::{DefinitionHead, Interests};
@@ -21,6 +23,7 @@ use swirl_service::{Audited, Deletion};
 
 use super::documents::Wanted;
 use super::paging;
+use super::pictures::Shown;
 use super::places;
 use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
@@ -42,7 +45,7 @@ pub async fn deploy(
     headers: HeaderMap,
     body: Unread,
 ) -> Result<Done<Answer>, Problem> {
-    let dry_run = query.dry_run;
+    let (dry_run, drawn) = (query.dry_run, query.dry_run && query.diagram);
     let reason = request::reason(query.reason.clone())?;
     let source = read(query, &headers, body).await?;
     let caller = match (caller, peer) {
@@ -54,9 +57,26 @@ pub async fn deploy(
         return Err(too_many());
     };
     let _place = place.wait().await;
-    let (outcome, warnings) = match dry_run {
+    let Checked {
+        outcome,
+        warnings,
+        definition,
+        resources,
+    } = match dry_run {
         true => api.check(source).await?,
-        false => api.deploy_with_warnings(source).await?,
+        false => {
+            let (outcome, warnings) = api.deploy_with_warnings(source).await?;
+            Checked {
+                outcome,
+                warnings,
+                definition: None,
+                resources: Vec::new(),
+            }
+        }
+    };
+    let diagram = match definition.filter(|_| drawn) {
+        Some(definition) => Some(drawing(&api, definition).await?),
+        None => None,
     };
     let (id, outcome) = match outcome {
         Outcome::New(id) => (id, Word::New),
@@ -73,6 +93,7 @@ pub async fn deploy(
             .with(|more| {
                 more.id = Some(id.workflow.to_string());
                 more.version = Some(id.version.to_string());
+                more.diagram = diagram;
             }));
         }
         Outcome::Invalid(findings) => {
@@ -91,6 +112,8 @@ pub async fn deploy(
         outcome,
         dry_run,
         diagnostics: Some(warnings).filter(|warnings| dry_run || !warnings.is_empty()),
+        resources,
+        diagram,
     });
     if dry_run {
         return Ok(done);
@@ -103,6 +126,12 @@ pub async fn deploy(
         }
         false => done,
     })
+}
+
+/// Another text comes with the next key, so the picture isn't kept.
+async fn drawing(api: &Api, definition: Arc<Compiled>) -> Result<String, Problem> {
+    let svg = api.pictures.draw(definition, Shown::Nothing).await?;
+    Ok(String::from_utf8_lossy(&svg).into_owned())
 }
 
 fn too_many() -> Problem {

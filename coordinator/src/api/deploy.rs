@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use swirl_api::Finding;
 use swirl_console::VIEWERS_MAX;
-use swirl_deployment::{Deployer, Outcome, Reader, Source};
+use swirl_deployment::{Checked, Deployer, Outcome, Reader, Source};
 use swirl_ports::{Batches, DefinitionRecord, InstanceQueries, SavedViews};
 use swirl_service::{Auditing, BatchLimits, Batching, Error, Service};
 use tokio::runtime::Handle;
@@ -21,6 +21,7 @@ use super::letters::DeadLetters;
 use super::pictures::Pictures;
 use super::places::Places;
 use super::ready::Readiness;
+use super::rehearsing::Rehearsals;
 use crate::access::Access;
 
 /// A handle, since each layer of the router clones it for each request.
@@ -54,6 +55,7 @@ pub struct Parts {
     pub(super) batches: Option<(Arc<dyn Batches>, BatchLimits)>,
     pub(super) auditing: Option<Arc<Auditing>>,
     pub(super) views: Option<Arc<dyn SavedViews>>,
+    pub(super) rehearsals: Option<Rehearsals>,
     pub(super) insight: Option<Arc<dyn Insight>>,
     pub(super) checks: Option<Checks>,
     /// How many pages of the console may get hints.
@@ -109,6 +111,7 @@ impl Api {
             batches: None,
             auditing: None,
             views: None,
+            rehearsals: None,
             insight: None,
             checks: None,
             viewers_max: VIEWERS_MAX,
@@ -155,6 +158,13 @@ impl Api {
     #[must_use]
     pub fn with_views(mut self, views: Arc<dyn SavedViews>) -> Api {
         self.parts().views = Some(views);
+        self
+    }
+
+    /// Lets definitions be rehearsed; without it they can't be.
+    #[must_use]
+    pub fn with_rehearsals(mut self, rehearsals: Rehearsals) -> Api {
+        self.parts().rehearsals = Some(rehearsals);
         self
     }
 
@@ -289,7 +299,7 @@ impl Api {
     ///
     /// # Errors
     /// The store failed.
-    pub(super) async fn check(&self, source: Source) -> Result<(Outcome, Vec<Finding>), Error> {
+    pub(super) async fn check(&self, source: Source) -> Result<Checked, Error> {
         self.deployer.check(self.reader.clone(), source).await
     }
 }

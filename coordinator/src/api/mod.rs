@@ -39,6 +39,8 @@ mod pictures;
 mod places;
 mod problem;
 mod ready;
+mod rehearsals;
+mod rehearsing;
 mod request;
 mod rewind;
 mod router;
@@ -56,6 +58,7 @@ pub use deploy::{Api, Health, Metrics};
 pub use insight::{Insight, QueueFigures};
 pub use letters::{DeadLetter, DeadLetters, Pick, Row};
 pub(crate) use problem::Problem;
+pub use rehearsing::Rehearsals;
 pub(crate) use router::is_health;
 pub use router::{health_router, router};
 

@@ -79,7 +79,8 @@ impl Pictures {
         Ok(drawn.await?.svg)
     }
 
-    async fn draw(&self, definition: Arc<Definition>, shown: Shown) -> Result<Bytes, Problem> {
+    /// Draws it, and keeps nothing.
+    pub async fn draw(&self, definition: Arc<Definition>, shown: Shown) -> Result<Bytes, Problem> {
         // Never closed.
         let place = self.0.room.clone().acquire_owned().await.ok();
         let drawn = tokio::task::spawn_blocking(move || {

@@ -25,8 +25,8 @@ use super::serve::{Asked, Done, Route, by_itself, serve};
 use super::shared::{self, Shared};
 use super::{
     Api, audit, batches, below, changes, console, cors, counts, dead_letters, definitions,
-    diagrams, events, gate, instances, listing, migrate, operate, overview, schedules, start,
-    states, system, views,
+    diagrams, events, gate, instances, listing, migrate, operate, overview, rehearsals, schedules,
+    start, states, system, views,
 };
 
 /// The time limit of a request. It is longer than the longest `wait`.
@@ -75,6 +75,7 @@ fn routes() -> Vec<Route> {
         serve(&swirl_api::overview::ME, overview::me),
         by_itself(&server::OPENAPI, openapi),
         serve(&swirl_api::overview::OVERVIEW, overview::overview),
+        serve(&swirl_api::rehearsals::REHEARSE, rehearsals::rehearse),
         serve(&swirl_api::schedules::LIST, schedules::list),
         serve(&swirl_api::views::LIST, views::list),
         serve(&swirl_api::views::SAVE, views::save),

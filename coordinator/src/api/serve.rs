@@ -1,5 +1,7 @@
 //! Routes with types: a request is read as its route says, and what the handler returns is written.
 
+use std::net::IpAddr;
+
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::handler::Handler;
@@ -16,6 +18,7 @@ use super::noted::audited;
 use super::problem::{Problem, bounded};
 use super::request::{self, Parameters, Unread};
 use crate::access::Caller;
+use crate::server::Peer;
 
 /// A route with its handler.
 pub(super) struct Route {
@@ -41,6 +44,8 @@ pub(super) struct Asked<P, Q, B> {
     pub headers: HeaderMap,
     /// Unless the server is open to everybody.
     pub caller: Option<Caller>,
+    /// The address of the client.
+    pub peer: Option<IpAddr>,
 }
 
 impl<P, B> Asked<P, Reason, B> {
@@ -199,6 +204,7 @@ where
         false => None,
     };
     let caller = parts.extensions.get().cloned();
+    let peer = parts.extensions.get().map(|Peer(peer)| *peer);
     let headers = parts.headers.clone();
     let body = match &endpoint.takes {
         // No members.
@@ -219,6 +225,7 @@ where
         key,
         headers,
         caller,
+        peer,
     })
 }
 

@@ -24,7 +24,7 @@ use super::listeners::Listeners;
 use super::no_calls;
 use super::watch::{Backlogs, watch as watch_queues};
 use crate::access::Access;
-use crate::api::{Api, Reader};
+use crate::api::{Api, Reader, Rehearsals};
 use crate::join::{AT_ONCE, join_forks};
 use crate::server::Server;
 
@@ -158,6 +158,7 @@ pub async fn coordinate(
     let api = api.with_batches(&batching);
     let api = api.with_auditing(auditing(&redis, settings));
     let api = api.with_views(Arc::new(redis.clone()));
+    let api = api.with_rehearsals(Rehearsals::by_this_program());
     let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
     let api = api.with_answers(answers(&telemetry, scheme));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));

@@ -59,6 +59,14 @@ impl Browser<'_> {
         answer
     }
 
+    /// Sends a form with files, of which the parts are separated by `x`.
+    async fn send_files(&mut self, body: &str) -> Response {
+        let request = self.client.post(self.running.url("/console/deploy/files"));
+        let request = request.header("content-type", "multipart/form-data; boundary=x");
+        let request = request.header("cookie", &self.cookie);
+        request.body(body.to_owned()).send().await.unwrap()
+    }
+
     fn keep(&mut self, headers: &HeaderMap) {
         if let Some(given) = headers.get("set-cookie") {
             let given = given.to_str().unwrap();
@@ -98,6 +106,7 @@ const PAGES: &[&str] = &[
     "/console/instances?status=faulted",
     "/console/definitions",
     "/console/deploy",
+    "/console/deploy/files",
     "/console/events",
     "/console/schedules",
     "/console/system",
@@ -344,4 +353,61 @@ async fn everything_is_served_below_a_path() {
     }
     let other = browser.get("/swirling/healthz").await;
     assert_eq!(other.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scenario_comes_back_as_a_file() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.sign_in("deployer", "/console/").await;
+    let csrf = browser.csrf("/console/deploy").await;
+    let path = "/console/rehearsals/save";
+    let (name, scenario) = (
+        ("name", "../order.scenario.yaml"),
+        ("scenario", "name: x\r\n"),
+    );
+    let answer = browser
+        .post(path, &[("csrf", &csrf), name, scenario], &[])
+        .await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let headers = answer.headers();
+    let file = "attachment; filename=\"order.scenario.yaml\"";
+    assert_eq!(headers["content-disposition"], file);
+    assert_eq!(headers["x-content-type-options"], "nosniff");
+    assert_eq!(answer.text().await.unwrap(), "name: x\n");
+    let forged = browser.post(path, &[name, scenario], &[]).await;
+    assert_eq!(forged.status(), StatusCode::FORBIDDEN);
+}
+
+/// As browsers write it.
+fn multipart(csrf: &str) -> String {
+    let part = |head: &str, content: &str| {
+        format!("--x\r\nContent-Disposition: form-data; {head}\r\n\r\n{content}\r\n")
+    };
+    let file = "name=\"file\"; filename=\"w.sw.yaml\"\r\nContent-Type: application/yaml";
+    [
+        part("name=\"csrf\"", csrf),
+        part(file, "id: <w>\n"),
+        "--x--\r\n".to_owned(),
+    ]
+    .concat()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_listed_for_those_who_may_deploy() {
+    let running = Setup::new(guarded(None)).start().await;
+    for (role, status) in [
+        ("deployer", StatusCode::OK),
+        ("viewer", StatusCode::FORBIDDEN),
+    ] {
+        let mut browser = Browser::new(&running);
+        browser.sign_in(role, "/console/").await;
+        let csrf = browser.csrf("/console/deploy/files").await;
+        let answer = browser.send_files(&multipart(&csrf)).await;
+        assert_eq!(answer.status(), status, "{role}");
+        let text = answer.text().await.unwrap();
+        assert_eq!(text.contains("w.sw.yaml"), role == "deployer", "{text}");
+        let forged = browser.send_files(&multipart("a1")).await;
+        assert_eq!(forged.status(), StatusCode::FORBIDDEN);
+    }
 }

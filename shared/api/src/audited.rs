@@ -25,6 +25,7 @@ words! {
         Deploy = "deploy",
         Edit = "edit",
         Migrate = "migrate",
+        Rehearse = "rehearse",
         Remove = "remove",
         Rerun = "rerun",
         Resume = "resume",

@@ -226,6 +226,8 @@ pub struct DeployQuery {
     pub name: Option<String>,
     /// Checks the document, and does nothing: the answer says what deploying it would lead to.
     pub dry_run: bool,
+    /// With 'dryRun': adds the picture of the definition, also to the refusal of another content under its version.
+    pub diagram: bool,
     /// The reason, for the audit log.
     #[schemars(length(max = 500))]
     pub reason: Option<String>,
@@ -265,6 +267,12 @@ pub struct Deployed {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Vec<Map<String, Value>>>")]
     pub diagnostics: Option<Vec<Finding>>,
+    /// With 'dryRun': the URIs of the documents that it refers to, which would be kept with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+    /// With 'diagram=true': an SVG image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagram: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]

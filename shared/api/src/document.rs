@@ -9,7 +9,7 @@ use crate::endpoint::{Bodies, Endpoint, KEY_BYTES_MAX, Route};
 use crate::problem::Problem;
 use crate::{
     actions, audit, batches, changes, counts, dead_letters, definitions, diagrams, events,
-    instance, overview, schedules, server, start, system, views,
+    instance, overview, rehearsals, schedules, server, start, system, views,
 };
 
 /// All routes, in alphabetical order.
@@ -53,6 +53,7 @@ static ROUTES: &[&dyn Described] = &[
     &instance::LIST,
     &overview::ME,
     &overview::OVERVIEW,
+    &rehearsals::REHEARSE,
     &schedules::BACKFILL,
     &schedules::FIRE,
     &schedules::LIST,

@@ -24,6 +24,7 @@ pub mod events;
 pub mod history;
 pub mod instance;
 pub mod overview;
+pub mod rehearsals;
 pub mod schedules;
 pub mod server;
 pub mod start;

@@ -97,6 +97,9 @@ pub struct Members {
     /// With 'definition-conflict': the version that is deployed with another content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// With 'definition-conflict', if 'diagram=true' asked for it: an SVG image of the document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diagram: Option<String>,
     /// With 'start-refused': the error of the workflow's schema or limits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Value>,

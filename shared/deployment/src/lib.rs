@@ -14,5 +14,5 @@ pub use findings::Locations;
 pub use given::{FunctionsError, GivenOr, functions_file, functions_in};
 pub use loader::{Loaded, Loader, RESOURCE_BYTES_MAX, Refusal};
 pub use reader::{DocumentReader, ReadDocument, Reader, Source};
-pub use store::{Deployer, Outcome};
+pub use store::{Checked, Deployer, Outcome};
 pub use swirl_spec::resource::NAMESPACE_FUNCTIONS_URI;

@@ -29,6 +29,16 @@ pub enum Outcome {
     Invalid(Vec<Finding>),
 }
 
+/// What deploying a document would lead to.
+pub struct Checked {
+    pub outcome: Outcome,
+    pub warnings: Vec<Finding>,
+    /// The definition, unless the document is invalid.
+    pub definition: Option<Arc<Definition>>,
+    /// The URIs of the documents that it refers to.
+    pub resources: Vec<String>,
+}
+
 /// Deploys documents to a service.
 #[derive(Clone)]
 pub struct Deployer {
@@ -49,8 +59,8 @@ impl Deployer {
         }
     }
 
-    /// Returns the outcome that deploying a document would have, and its warnings. Nothing is stored, and no function
-    /// is prepared. Dropping the future stops fetching.
+    /// Returns the outcome that deploying a document would have. Nothing is stored, and no function is prepared.
+    /// Dropping the future stops fetching.
     ///
     /// # Errors
     /// The store failed.
@@ -58,7 +68,7 @@ impl Deployer {
         &self,
         reader: Arc<dyn Reader>,
         mut source: Source,
-    ) -> Result<(Outcome, Vec<Finding>), Error> {
+    ) -> Result<Checked, Error> {
         let reading = reader.clone();
         let sizes = self.service.registry.sizes();
         let (_waiting, wanted) = Waiting::begin();
@@ -70,12 +80,20 @@ impl Deployer {
             let read = reading.read(&source)?;
             reading.check_functions(&read)?;
             let compiled = Definition::compile_within(read.deployment.workflow.clone(), sizes);
-            compiled.map_err(|problems| problems.iter().map(problem).collect::<Vec<_>>())?;
-            Ok((read.deployment, read.warnings))
+            let problems = |found: Vec<Problem>| found.iter().map(problem).collect::<Vec<_>>();
+            let definition = compiled.map_err(problems)?;
+            Ok((read.deployment, read.warnings, definition))
         });
-        let (deployment, warnings) = match checked.await {
+        let (deployment, warnings, definition) = match checked.await {
             Ok(checked) => checked,
-            Err(findings) => return Ok((Outcome::Invalid(findings), Vec::new())),
+            Err(findings) => {
+                return Ok(Checked {
+                    outcome: Outcome::Invalid(findings),
+                    warnings: Vec::new(),
+                    definition: None,
+                    resources: Vec::new(),
+                });
+            }
         };
         let id = Definition::id_of(&deployment.workflow);
         let known = self.service.registry.store().get(&id).await?;
@@ -85,7 +103,13 @@ impl Deployer {
             Some(old) if old.deleted.is_some() => Outcome::New(id),
             Some(_) => Outcome::Unchanged(id),
         };
-        Ok((outcome, warnings))
+        let resources = deployment.resources.into_iter();
+        Ok(Checked {
+            outcome,
+            warnings,
+            definition: Some(definition),
+            resources: resources.map(|(uri, _)| uri).collect(),
+        })
     }
 
     /// Reads and deploys a document. Dropping the future stops fetching. Running instances keep the definition with

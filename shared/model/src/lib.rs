@@ -10,6 +10,7 @@ pub mod data;
 pub mod difference;
 pub mod error;
 pub mod event;
+pub mod file_names;
 pub mod ids;
 pub mod instance;
 pub mod language;

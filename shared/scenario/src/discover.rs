@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// The endings of scenario file names.
-pub const ENDINGS: [&str; 3] = [".scenario.yaml", ".scenario.yml", ".scenario.json"];
+use swirl_model::file_names::SCENARIO_ENDINGS as ENDINGS;
 
 #[derive(Debug, thiserror::Error)]
 pub enum DiscoverError {

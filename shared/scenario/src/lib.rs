@@ -18,6 +18,7 @@ pub mod mock;
 pub mod observed;
 mod order;
 mod parse;
+mod rehearsed;
 pub mod report;
 pub mod requests;
 mod resources;
@@ -30,6 +31,7 @@ pub use expect::{Difference, Expect};
 pub use file::{FileError, Scenario};
 pub use mock::is_sysout;
 pub use observed::{Observed, ObservedCall, ObservedInstance};
+pub use rehearsed::rehearse;
 pub use requests::makes_requests;
 pub use rows::millis;
 

@@ -13,7 +13,7 @@ use swirl_model::{CloudEvent, Data};
 use swirl_ports::{Clock, InstanceQueries, InstanceRecords, Summary};
 use swirl_service::{Action, Deployed, Deployment, StartRequest};
 use swirl_spec::{Options, Reading};
-use swirl_world::{Act, Which, World};
+use swirl_world::{Act, Which, World, WorldError};
 
 use super::answer::{AnswerError, Answers, is_for_requests};
 use super::described;
@@ -36,7 +36,29 @@ impl Runner for VirtualRunner {
 }
 
 /// `limit` may set limits of the world.
-fn run_limited(scenario: &Scenario, limit: impl FnOnce(&World)) -> Result<Observed, RunError> {
+fn run_limited(scenario: &Scenario, limit: impl FnOnce(&mut World)) -> Result<Observed, RunError> {
+    whole(run_cut(scenario, Keeps::Lines, limit)?)
+}
+
+/// What was observed, and why the run was stopped before its end.
+pub type Cut = (Observed, Option<WorldError>);
+
+fn whole((observed, cut): Cut) -> Result<Observed, RunError> {
+    match cut {
+        None => Ok(observed),
+        Some(error) => Err(RunError::Failed(error.to_string())),
+    }
+}
+
+/// As [`VirtualRunner`], within limits. Of a run that was stopped there is what had happened until then.
+///
+/// # Errors
+/// The run has no result.
+pub fn run_cut(
+    scenario: &Scenario,
+    keeps: Keeps,
+    limit: impl FnOnce(&mut World),
+) -> Result<Cut, RunError> {
     let readings = read_all(scenario)?;
     let refused = readings
         .iter()
@@ -45,10 +67,11 @@ fn run_limited(scenario: &Scenario, limit: impl FnOnce(&World)) -> Result<Observ
     let described = described::check(scenario, &readings);
     if refused || !described.refused.is_empty() {
         let rejected = together(refused_documents(readings), described.refused);
-        return Ok(Observed {
+        let observed = Observed {
             rejected: Some(rejected),
             ..Observed::default()
-        });
+        };
+        return Ok((observed, None));
     }
     let answers = Arc::new(Answers::new(&scenario.functions));
     let sent = SentRequests::default();
@@ -70,13 +93,13 @@ fn run_limited(scenario: &Scenario, limit: impl FnOnce(&World)) -> Result<Observ
     }
     let trouble: Arc<Mutex<Option<AnswerError>>> = Arc::default();
     let caller = mock(answers, requests, described.checks, trouble.clone());
-    let world = world(scenario, caller, Keeps::Lines);
-    limit(&world);
+    let mut world = world(scenario, caller, keeps);
+    limit(&mut world);
     let ran = run_in(world, scenario, readings, &sent, || {
         let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
         trouble.take().map_or(Ok(()), |error| Err(error.into()))
     });
-    let mut observed = ran.map_err(|error| match &error {
+    let (mut observed, cut) = ran.map_err(|error| match &error {
         RunError::UnlistedFunction(_) if !unknown.is_empty() => {
             let unknown = unknown.iter().map(|(key, why)| format!("; {key}: {why}"));
             RunError::Failed(format!("{error}{}", unknown.collect::<String>()))
@@ -84,7 +107,7 @@ fn run_limited(scenario: &Scenario, limit: impl FnOnce(&World)) -> Result<Observ
         _ => error,
     })?;
     observed.idle.extend(unknown);
-    Ok(observed)
+    Ok((observed, cut))
 }
 
 /// The data that the histories of a run contain.
@@ -108,13 +131,8 @@ pub fn run_with(
     keeps: Keeps,
     check: impl FnOnce() -> Result<(), RunError>,
 ) -> Result<Observed, RunError> {
-    run_in(
-        world(scenario, caller, keeps),
-        scenario,
-        readings,
-        sent,
-        check,
-    )
+    let world = world(scenario, caller, keeps);
+    whole(run_in(world, scenario, readings, sent, check)?)
 }
 
 fn world(scenario: &Scenario, caller: Caller, keeps: Keeps) -> World {
@@ -136,27 +154,33 @@ fn run_in(
     readings: Vec<(String, Reading)>,
     sent: &SentRequests,
     check: impl FnOnce() -> Result<(), RunError>,
-) -> Result<Observed, RunError> {
+) -> Result<Cut, RunError> {
     let places = places_of(&readings);
     let first = match deploy(&mut world, readings)? {
         Ok(first) => first,
         Err(document) => {
-            return Ok(Observed {
+            let observed = Observed {
                 rejected: Some(vec![document]),
                 ..Observed::default()
-            });
+            };
+            return Ok((observed, None));
         }
     };
     let plan = plan(scenario, &first)?;
-    world
-        .run(plan, scenario.until)
-        .map_err(|error| RunError::Failed(error.to_string()))?;
+    let cut = match world.run(plan, scenario.until) {
+        Ok(_) => None,
+        // Whatever was under way waits for good.
+        Err(
+            error @ (WorldError::Endless(_) | WorldError::TooLong { .. } | WorldError::Stopped(_)),
+        ) => Some(error),
+        Err(error) => return Err(RunError::Failed(error.to_string())),
+    };
     check()?;
     let mut observed = observe(scenario, &mut world, sent)?;
     for instance in &mut observed.instances {
         instance.take_tasks(&places);
     }
-    Ok(observed)
+    Ok((observed, cut))
 }
 
 /// Reads the scenario's definitions, with their names for messages.

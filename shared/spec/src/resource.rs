@@ -8,21 +8,16 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use swirl_documents::files;
+pub use swirl_model::file_names::{FOLDER_FUNCTIONS_URI, FUNCTIONS_BESIDE};
 
 /// The URI of functions that are provided at deployment, for documents that refer to functions only by name.
 pub const FUNCTIONS_URI: &str = "swirl:functions";
-
-/// The same for all documents in the folder of a deployment.
-pub const FOLDER_FUNCTIONS_URI: &str = "swirl:functions-of-the-folder";
 
 /// The same for all documents of a namespace.
 pub const NAMESPACE_FUNCTIONS_URI: &str = "swirl:functions-of-the-namespace";
 
 /// The address of the operator's catalog of functions, for documents of DSL 1.0.
 pub const DEFAULT_CATALOG: &str = "swirl:catalog";
-
-/// Files with such functions, which are found beside a document or in the folder of a deployment.
-pub const FUNCTIONS_BESIDE: [&str; 3] = ["functions.yaml", "functions.yml", "functions.json"];
 
 /// Where such functions are looked up, in this order.
 pub(crate) const FUNCTIONS_URIS: [&str; 6] = [

@@ -1,8 +1,8 @@
 //! The observable effects: calls and produced events, by instance.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use async_trait::async_trait;
 use swirl_model::event::Command;
@@ -48,6 +48,8 @@ const WORK_MAX: u64 = 3_000_000;
 pub(crate) struct Work {
     done: AtomicU64,
     max: AtomicU64,
+    /// Whether the run has to stop for another reason.
+    over: OnceLock<Arc<AtomicBool>>,
 }
 
 impl Default for Work {
@@ -55,6 +57,7 @@ impl Default for Work {
         Work {
             done: AtomicU64::new(0),
             max: AtomicU64::new(WORK_MAX),
+            over: OnceLock::new(),
         }
     }
 }
@@ -62,7 +65,18 @@ impl Default for Work {
 impl Work {
     /// Adds work, and returns whether the work before it was within the limit.
     pub(crate) fn add(&self, weight: u64) -> bool {
-        self.done.fetch_add(weight, Ordering::Relaxed) <= self.max.load(Ordering::Relaxed)
+        let before = self.done.fetch_add(weight, Ordering::Relaxed);
+        before <= self.max.load(Ordering::Relaxed) && !self.is_over()
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        let over = self.over.get();
+        over.is_some_and(|over| over.load(Ordering::Relaxed))
+    }
+
+    /// Only the first one counts.
+    pub(crate) fn stop_when(&self, over: Arc<AtomicBool>) {
+        let _ = self.over.set(over);
     }
 
     /// The work, if it is beyond the limit.

@@ -1,6 +1,7 @@
 //! Running the world.
 
 use std::collections::VecDeque;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -149,6 +150,11 @@ pub enum WorldError {
          stops, or limit what repeats"
     )]
     TooLong { steps: u64, at: Timestamp },
+    #[error(
+        "it had not come to an end when its time was over, at {0} of virtual time: it goes round in circles, or does too \
+         much; say in 'until' when the run stops, or limit what repeats"
+    )]
+    Stopped(Timestamp),
 }
 
 impl From<swirl_ports::Error> for WorldError {
@@ -342,9 +348,17 @@ impl World {
         self.work.limit(max);
     }
 
+    /// Stops runs as soon as this is true.
+    pub fn stop_when(&self, over: Arc<AtomicBool>) {
+        self.work.stop_when(over);
+    }
+
     /// Lets everything happen that can happen now.
     pub fn run_until_stalled(&mut self) -> Result<(), WorldError> {
         self.pool.run_until_stalled();
+        if self.work.is_over() {
+            return Err(WorldError::Stopped(self.clock.now()));
+        }
         match self.work.too_much() {
             Some(work) => Err(WorldError::Endless(work)),
             None => Ok(()),

@@ -154,6 +154,26 @@ impl Browser {
         .await
     }
 
+    /// Whether pages may run scripts.
+    pub fn has_scripts(&self) -> bool {
+        self.scripts
+    }
+
+    /// Chooses files in the field with this label.
+    pub async fn choose_files(&self, label: &str, files: &[PathBuf]) -> Result<()> {
+        let paths: Vec<String> = files
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        unless_replaced(async || {
+            let field = self.field(label).await?;
+            // Others would be added to those that were chosen before.
+            field.clear().await?;
+            Ok(field.send_keys(paths.join("\n")).await?)
+        })
+        .await
+    }
+
     /// Clicks the box with this name.
     pub async fn tick(&self, name: &str) -> Result<()> {
         let path = format!("//input[@type='checkbox'][@aria-label={}]", quoted(name));

@@ -1,6 +1,6 @@
 //! The browser and the servers that a journey uses.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use anyhow::Result;
@@ -52,6 +52,11 @@ impl Stage {
         let cluster = self.site.cluster.get_or_try_init(start).await?;
         self.browser.at(&cluster.api.url);
         Ok(cluster)
+    }
+
+    /// The program that is tested.
+    pub fn swirl(&self) -> &Path {
+        &self.site.swirl
     }
 
     /// A definition that calls the shop.

@@ -136,6 +136,11 @@ pub const REFUSALS: &[Row] = &[
         "Correct the data of its instance: 'swirl retry ID --data FILE'. Sent again without a correction, the task is performed.",
     ),
     (
+        "mocks-invalid",
+        "The mocks of a rehearsal are not keys of a scenario.",
+        "The message says what is wrong; docs/testing.md has the keys of a scenario.",
+    ),
+    (
         "no-cloudevent",
         "The request has neither a media type of CloudEvents nor headers 'ce-'.",
         "Send Content-Type application/cloudevents+json, or the headers ce-specversion, ce-id, ce-source and ce-type.",
@@ -239,6 +244,11 @@ pub const REFUSALS: &[Row] = &[
         "too-many-refusals",
         "Too many refused tokens came from this address.",
         "Wait for the time in Retry-After, and use a valid token.",
+    ),
+    (
+        "too-many-rehearsals",
+        "A rehearsal of this caller is under way, or the server makes as many as it may.",
+        "Try again when it has been answered; a rehearsal takes ten seconds at most.",
     ),
     (
         "too-many-starts",

@@ -42,7 +42,7 @@ async fn each_action(dev: &Dev) {
         let kind = match action.split_once('-') {
             Some((kind, _)) => kind,
             None if *action == "batch" => "batch",
-            None if ["activate", "deploy", "delete"].contains(action) => "definition",
+            None if ["activate", "deploy", "delete", "rehearse"].contains(action) => "definition",
             None => "instance",
         };
         assert_eq!(subject["kind"], kind, "{entry:#}");

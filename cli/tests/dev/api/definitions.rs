@@ -126,7 +126,18 @@ async fn tried(dev: &Dev) {
     let same = check(greeting("1.0.0")).await.is(200);
     assert_eq!(same["outcome"], "unchanged");
     let other = greeting("1.0.0").replace("Greet", "Other");
-    check(other).await.refused(409, "definition-conflict");
+    check(other.clone())
+        .await
+        .refused(409, "definition-conflict");
+    // The picture of the text, also of one that can't be deployed under its version.
+    let drawn = format!("{path}&diagram=true");
+    let fine = dev.post(&drawn, &[YAML], new.clone()).await.is(200);
+    let refused = dev.post(&drawn, &[YAML], other).await;
+    let refused = refused.refused(409, "definition-conflict");
+    for (answer, state) in [(&fine, "Greet"), (&refused, "Other")] {
+        let picture = answer["diagram"].as_str().unwrap();
+        assert!(picture.contains(state), "{picture}");
+    }
     let wrong = new.replace("end: true", "transition: Nowhere");
     let wrong = check(wrong).await.refused(422, "definition-invalid");
     assert_eq!(wrong["diagnostics"][0]["code"], "unknown-state");

@@ -18,6 +18,7 @@ mod large;
 mod lifecycle;
 mod migrate;
 mod operate;
+mod rehearsals;
 mod removed;
 mod rewind;
 mod search;
@@ -49,8 +50,8 @@ const BROKEN: [&str; 8] = [
 ];
 /// Codes that only a coordinator uses: `swirl dev` requires no tokens, has no dead letters, and doesn't limit starts.
 /// The code for deployments needs many concurrent requests, those for queries need many instances
-/// (coordinator/tests/access). The codes for bodies and answers need time or much memory (shared/serve, coordinator/tests/access).
-const GUARDED: [&str; 13] = [
+/// (coordinator/tests/access). The code for rehearsals needs several at once. The codes for bodies and answers need time or much memory (shared/serve, coordinator/tests/access).
+const GUARDED: [&str; 14] = [
     "body-too-slow",
     "query-too-broad",
     "too-many-instances",
@@ -60,6 +61,7 @@ const GUARDED: [&str; 13] = [
     "too-many-answers",
     "too-many-bodies",
     "too-many-refusals",
+    "too-many-rehearsals",
     "too-many-starts",
     "forbidden",
     "provider-unavailable",
@@ -185,6 +187,7 @@ async fn every_route() {
     let dev = Dev::start(folder.path()).await;
     guard::check(&dev).await;
     definitions::check(&dev).await;
+    rehearsals::check(&dev).await;
     start::check(&dev).await;
     instances::check(&dev).await;
     operate::check(&dev).await;

@@ -3,6 +3,7 @@
 mod access;
 mod checks;
 mod definitions;
+mod drafts;
 mod events;
 mod faults;
 mod insight;
@@ -36,7 +37,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 45] = [
+pub const ALL: [Journey; 53] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -116,6 +117,21 @@ pub const ALL: [Journey; 45] = [
     journey("see the findings while writing a definition", |stage| {
         Box::pin(definitions::write(stage))
     }),
+    journey("see the picture while writing a definition", |stage| {
+        Box::pin(drafts::draw(stage))
+    }),
+    journey("deploy several files at once", |stage| {
+        Box::pin(drafts::files(stage))
+    }),
+    journey("drop a file, and deploy it", |stage| {
+        Box::pin(drafts::drop(stage))
+    }),
+    journey("try a definition before it is deployed", |stage| {
+        Box::pin(drafts::rehearse(stage))
+    }),
+    journey("try a deployed definition", |stage| {
+        Box::pin(drafts::rehearse_deployed(stage))
+    }),
     journey("write a definition with the keyboard alone", |stage| {
         Box::pin(definitions::keyboard(stage))
     }),
@@ -179,6 +195,21 @@ pub const ALL: [Journey; 45] = [
     Journey {
         name: "correct a wrong definition without scripts",
         run: |stage| Box::pin(definitions::correct(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "see the picture of a draft without scripts",
+        run: |stage| Box::pin(drafts::draw_by_button(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "deploy several files without scripts",
+        run: |stage| Box::pin(drafts::files(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "try a deployed definition without scripts",
+        run: |stage| Box::pin(drafts::rehearse_deployed(stage)),
         scripts: false,
     },
     Journey {

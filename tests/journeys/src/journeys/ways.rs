@@ -139,6 +139,7 @@ async fn pages(dev: &Dev) -> Result<Vec<String>> {
         "/definitions?old=1&q=order".to_owned(),
         "/definitions/order/1.0.0".to_owned(),
         "/deploy".to_owned(),
+        "/deploy/files".to_owned(),
         "/start/visit/1.0.0".to_owned(),
         "/events".to_owned(),
         "/schedules".to_owned(),

@@ -1,0 +1,92 @@
+//! `/rehearsals`
+
+use serde_json::{Value, json};
+
+use crate::http::JSON;
+use crate::process::Dev;
+
+const PATH: &str = "/api/v1/rehearsals";
+
+const ORDER: &str = "
+id: rehearsed
+version: 1.0.0
+specVersion: '0.8'
+functions: [{name: charge, operation: 'http://bank.test/charge.json#charge'}]
+states:
+  - name: Wait
+    type: sleep
+    duration: P30D
+    transition: Charge
+  - name: Charge
+    type: operation
+    actions: [{functionRef: charge}]
+    end: true
+";
+
+/// Goes round in circles without ever waiting.
+const CIRCLE: &str = "
+id: circle
+version: 1.0.0
+specVersion: '0.8'
+states:
+  - {name: A, type: inject, data: {}, transition: B}
+  - {name: B, type: inject, data: {}, transition: A}
+";
+
+/// The history keeps its data again and again. Other data each time, which isn't shared.
+const GROWING: &str = "
+id: growing
+version: 1.0.0
+specVersion: '0.8'
+states:
+  - {name: A, type: inject, data: {}, stateDataFilter: {output: '${ {a: (.a + \"x\")} }'}, transition: B}
+  - {name: B, type: sleep, duration: PT1S, transition: A}
+";
+
+pub async fn check(dev: &Dev) {
+    let ask = async |body: Value| dev.post(PATH, &[JSON], body.to_string()).await;
+    let mocks = "functions: {charge: {return: {receipt: 7}}}";
+    let asked = json!({"document": ORDER, "input": {"sum": 7}, "mocks": mocks});
+    let found = ask(asked).await.is(200);
+    let one = &found["instances"][0];
+    assert_eq!(one["status"], "completed", "{found:#}");
+    assert_eq!(one["output"], json!({"sum": 7, "receipt": 7}));
+    assert_eq!(one["elapsed"], "P30D");
+    assert_eq!(one["calls"][0]["function"], "charge");
+    assert!(one["entries"].as_array().unwrap().len() > 5);
+    assert!(found["diagram"].as_str().unwrap().starts_with("<svg"));
+    let scenario = found["scenario"].as_str().unwrap();
+    assert!(scenario.contains("receipt: 7"), "{scenario}");
+    // Nothing is left.
+    dev.get("/api/v1/definitions/rehearsed")
+        .await
+        .refused(404, "unknown-workflow");
+
+    let found = ask(json!({"document": ORDER, "input": {}})).await.is(200);
+    let message = found["message"].as_str().unwrap();
+    assert!(message.starts_with("the function 'charge'"), "{message}");
+    let expected = "functions:\n  charge:\n    return: {}\n";
+    assert_eq!(found["beginning"], expected);
+
+    let found = ask(json!({"document": CIRCLE, "input": {}})).await.is(200);
+    let message = found["message"].as_str().unwrap();
+    assert!(message.contains("round in circles"), "{message}");
+    let large = json!({"a": "x".repeat(900_000)});
+    let found = ask(json!({"document": GROWING, "input": large}))
+        .await
+        .is(200);
+    let message = found["message"].as_str().unwrap();
+    // On a slow machine its time is over first.
+    let is_stopped = message.contains("256 MiB") || message.contains("had not come to an end");
+    assert!(is_stopped, "{message}");
+    assert!(found.get("scenario").is_none());
+
+    let wrong = ORDER.replace("transition: Charge", "transition: Nowhere");
+    let wrong = ask(json!({"document": wrong, "input": {}})).await;
+    let wrong = wrong.refused(422, "definition-invalid");
+    assert_eq!(wrong["diagnostics"][0]["code"], "unknown-state");
+    let wrong = ask(json!({"document": ORDER, "mocks": "functions: 5"})).await;
+    wrong.refused(422, "mocks-invalid");
+    let wrong = ask(json!({"documents": ORDER})).await;
+    wrong.refused(400, "invalid-json");
+}

@@ -1,0 +1,538 @@
+//! Several files, or a folder: definitions with the files that they refer to, deployed together as by
+//! `swirl deploy FOLDER`.
+//!
+//! The files are chosen, listed with what was found in them, and sent once more to be deployed: nothing is kept
+//! between.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::http::StatusCode;
+use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Deployment, Outcome};
+use swirl_model::file_names::{
+    DEFINITION_ENDINGS, DOCUMENT_ENDINGS, FOLDER_FUNCTIONS_URI, FUNCTIONS_BESIDE, SCENARIO_ENDINGS,
+};
+
+use super::findings::{Found, found};
+use crate::answer::{Answer, go_to, with_status};
+use crate::asking::{Refusal, segment};
+use crate::shell::Shell;
+use crate::visitor::{Form, Visitor};
+
+/// How many files are considered.
+const FILES_MAX: usize = 200;
+
+#[derive(Template)]
+#[template(path = "folder.html")]
+struct Page {
+    shell: Shell,
+    reason: String,
+    /// Why nothing was deployed, or not everything.
+    refused: String,
+    listed: Option<Listed>,
+}
+
+/// The files that were chosen.
+struct Listed {
+    rows: Vec<Row>,
+    /// What was found, in a sentence.
+    told: String,
+    /// The number of definitions that can be deployed; none if another one cannot.
+    ready: usize,
+}
+
+struct Row {
+    path: String,
+    content: String,
+    kind: String,
+    told: String,
+    is_bad: bool,
+    findings: Vec<Found>,
+    /// The page of the definition, if it is deployed.
+    link: String,
+}
+
+/// A file that was chosen.
+#[derive(Debug, Clone, PartialEq)]
+struct File {
+    path: String,
+    content: String,
+}
+
+/// The meaning of a file, by its name and its text.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Meaning {
+    Definition,
+    Scenario,
+    Other,
+}
+
+pub async fn choose(visitor: Visitor) -> Answer {
+    answer(&visitor, StatusCode::OK, String::new(), String::new(), None).await
+}
+
+/// Lists the files of a form, or deploys them.
+pub async fn list(visitor: Visitor, form: Form) -> Answer {
+    let (files, left_out) = files_of(&form);
+    let reason = form.get("reason").to_owned();
+    let checked = check(&visitor, &files).await?;
+    let mut listed = listed(&files, checked);
+    listed.rows.extend(left_out.into_iter().map(unread));
+    if form.get("do") != "deploy" || listed.ready == 0 {
+        let refused = match form.get("do") {
+            "deploy" => "Nothing was deployed: see what was found.".to_owned(),
+            _ => String::new(),
+        };
+        let status = match refused.is_empty() {
+            true => StatusCode::OK,
+            false => StatusCode::UNPROCESSABLE_ENTITY,
+        };
+        return answer(&visitor, status, reason, refused, Some(listed)).await;
+    }
+    let mut failed = 0;
+    for (index, deployment) in deployments(&files) {
+        let query = DeployQuery {
+            reason: form.reason_query().reason,
+            ..DeployQuery::default()
+        };
+        let call = DEPLOY.ask().query(query).body(&deployment);
+        let row = &mut listed.rows[index];
+        match about(visitor.asking.ask(call).await)? {
+            Ok(deployed) => {
+                let (id, version) = (segment(&deployed.id), segment(&deployed.version));
+                row.link = format!("/console/definitions/{id}/{version}");
+                row.told = match deployed.outcome {
+                    Outcome::Unchanged => "deployed before".to_owned(),
+                    _ => "deployed".to_owned(),
+                };
+            }
+            Err(refusal) => {
+                failed += 1;
+                refused(row, refusal, &deployment.document);
+            }
+        }
+    }
+    if failed == 0 {
+        return go_to("/console/definitions?done=deployed-files");
+    }
+    // Something has changed since they were checked.
+    let told = match failed {
+        1 => "One definition was refused. The others are deployed.".to_owned(),
+        count => format!("{count} definitions were refused. The others are deployed."),
+    };
+    listed.ready = 0;
+    let status = StatusCode::CONFLICT;
+    answer(&visitor, status, reason, told, Some(listed)).await
+}
+
+async fn answer(
+    visitor: &Visitor,
+    status: StatusCode,
+    reason: String,
+    refused: String,
+    listed: Option<Listed>,
+) -> Answer {
+    let shell = Shell::new(visitor, "definitions", "Deploy several files").await?;
+    let page = Page {
+        shell,
+        reason,
+        refused,
+        listed,
+    };
+    with_status(status, &page)
+}
+
+/// The files that were chosen, or listed before; and the names of those that aren't texts or are too many.
+fn files_of(form: &Form) -> (Vec<File>, Vec<String>) {
+    let listed = form.all("file-name").into_iter();
+    let listed = listed.zip(form.all("file-content"));
+    let listed = listed.map(|(path, content)| (path.to_owned(), Some(content.to_owned())));
+    let chosen = form.files.iter().map(|file| {
+        let content = String::from_utf8(file.content.clone());
+        (file.path.clone(), content.ok())
+    });
+    let mut files: BTreeMap<String, String> = BTreeMap::new();
+    let mut left_out = Vec::new();
+    for (path, content) in listed.chain(chosen) {
+        let path = path.replace('\\', "/");
+        let path = path.trim_matches('/');
+        let is_hidden = path.split('/').any(|part| part.starts_with('.'));
+        match content {
+            _ if is_hidden || path.is_empty() => {}
+            Some(content) if files.len() < FILES_MAX && !content.contains('\0') => {
+                // Browsers end lines with CR LF.
+                files.insert(path.to_owned(), content.replace("\r\n", "\n"));
+            }
+            _ => left_out.push(path.to_owned()),
+        }
+    }
+    let files = files.into_iter();
+    let files = files.map(|(path, content)| File { path, content });
+    (files.collect(), left_out)
+}
+
+fn unread(path: String) -> Row {
+    Row {
+        path,
+        content: String::new(),
+        kind: "Left out".to_owned(),
+        told: format!("it isn't a text, or there are more than {FILES_MAX} files"),
+        is_bad: false,
+        findings: Vec::new(),
+        link: String::new(),
+    }
+}
+
+fn meaning(file: &File) -> Meaning {
+    let ends_in = |endings: &[&str]| endings.iter().any(|ending| file.path.ends_with(ending));
+    if ends_in(&DEFINITION_ENDINGS) {
+        return Meaning::Definition;
+    }
+    if ends_in(&SCENARIO_ENDINGS) {
+        return Meaning::Scenario;
+    }
+    match ends_in(&DOCUMENT_ENDINGS) && holds_definition(&file.content) {
+        true => Meaning::Definition,
+        false => Meaning::Other,
+    }
+}
+
+/// Whether a text looks like a definition, in YAML or JSON. A mistake in it shouldn't hide it.
+fn holds_definition(text: &str) -> bool {
+    let is_json = text.trim_start().starts_with('{');
+    let has = |key: &str| match is_json {
+        true => text.contains(&format!("\"{key}\"")),
+        false => text
+            .lines()
+            .any(|line| line.starts_with(&format!("{key}:"))),
+    };
+    let has_one = |keys: &[&str]| keys.iter().any(|key| has(key));
+    let versions = ["specVersion", "schemaVersion", "schema-version"];
+    has("document") && text.contains("dsl")
+        || has_one(&["states", "tasks"]) && has_one(&versions)
+        || has("states") && has_one(&["id", "key"])
+}
+
+/// The definitions among the files, each with its index and with all other files as it may refer to them.
+fn deployments(files: &[File]) -> Vec<(usize, Deployment)> {
+    let definitions = files.iter().enumerate();
+    let definitions = definitions.filter(|(_, file)| meaning(file) == Meaning::Definition);
+    let deployment = |(index, file): (usize, &File)| {
+        let resources = named(files, file).into_iter();
+        let resources = resources.map(|(uri, of)| (uri, files[of].content.clone()));
+        let deployment = Deployment {
+            name: Some(file.path.clone()),
+            document: file.content.clone(),
+            resources: resources.collect(),
+        };
+        (index, deployment)
+    };
+    definitions.map(deployment).collect()
+}
+
+/// The URIs by which a definition may refer to the other files, relative to its folder, with the index of each.
+fn named(files: &[File], definition: &File) -> BTreeMap<String, usize> {
+    let folder = folder_of(&definition.path);
+    let others = files.iter().enumerate();
+    let others: Vec<(usize, &File)> = others
+        .filter(|(_, file)| meaning(file) == Meaning::Other)
+        .collect();
+    let mut uris = BTreeMap::new();
+    for (index, file) in &others {
+        uris.insert(relative(folder, &file.path), *index);
+    }
+    // A file in a folder may refer to another one beside it.
+    for (index, file) in &others {
+        let name = file.path.rsplit('/').next().unwrap_or_default();
+        uris.entry(name.to_owned()).or_insert(*index);
+    }
+    let root = root_of(files);
+    let is_functions = |file: &File| {
+        let name = file.path.strip_prefix(root);
+        name.is_some_and(|name| FUNCTIONS_BESIDE.contains(&name))
+    };
+    if let Some((index, _)) = others.iter().find(|(_, file)| is_functions(file)) {
+        uris.insert(FOLDER_FUNCTIONS_URI.to_owned(), *index);
+    }
+    uris
+}
+
+/// The folder of a file, without a slash at its end.
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}
+
+/// The folder that was chosen, with a slash; empty if the files are not all in one.
+fn root_of(files: &[File]) -> &str {
+    let first = files.first().and_then(|file| file.path.find('/'));
+    let root = match (files.first(), first) {
+        (Some(file), Some(end)) => &file.path[..=end],
+        _ => "",
+    };
+    match files.iter().all(|file| file.path.starts_with(root)) {
+        true => root,
+        false => "",
+    }
+}
+
+/// The path of a file as seen from a folder.
+fn relative(folder: &str, path: &str) -> String {
+    let from: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    let to: Vec<&str> = path.split('/').collect();
+    let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
+    let up = std::iter::repeat_n("..", from.len() - common);
+    let parts: Vec<&str> = up.chain(to[common..].iter().copied()).collect();
+    parts.join("/")
+}
+
+/// Separates refusals of a document from failures of the request.
+fn about(answer: Result<Deployed, Refusal>) -> Result<Result<Deployed, Refusal>, Refusal> {
+    match answer {
+        Err(refusal) => match refusal.status {
+            StatusCode::UNPROCESSABLE_ENTITY
+            | StatusCode::CONFLICT
+            | StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(refusal)),
+            _ => Err(refusal),
+        },
+        deployed => Ok(deployed),
+    }
+}
+
+/// A definition that was checked: its index, and the outcome.
+type Checked = (usize, Result<Deployed, Refusal>);
+
+async fn check(visitor: &Visitor, files: &[File]) -> Result<Vec<Checked>, Refusal> {
+    let mut checked = Vec::new();
+    for (index, deployment) in deployments(files) {
+        let query = DeployQuery {
+            dry_run: true,
+            ..DeployQuery::default()
+        };
+        let call = DEPLOY.ask().query(query).body(&deployment);
+        checked.push((index, about(visitor.asking.ask(call).await)?));
+    }
+    Ok(checked)
+}
+
+fn listed(files: &[File], checked: Vec<Checked>) -> Listed {
+    let mut rows: Vec<Row> = files.iter().map(row).collect();
+    // The definitions that use each file, and the file with each definition.
+    let mut users: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut names: BTreeMap<String, &str> = BTreeMap::new();
+    let count = checked.len();
+    for (index, outcome) in checked {
+        let (row, file) = (&mut rows[index], &files[index]);
+        let deployed = match outcome {
+            Ok(deployed) => deployed,
+            Err(refusal) => {
+                refused(row, refusal, &file.content);
+                continue;
+            }
+        };
+        let name = format!("{} {}", deployed.id, deployed.version);
+        row.kind = format!("Definition {name}");
+        row.told = match deployed.outcome {
+            Outcome::Unchanged => "is deployed like this already".to_owned(),
+            _ => "can be deployed".to_owned(),
+        };
+        row.findings = found(deployed.diagnostics.unwrap_or_default(), &file.content);
+        let uris = named(files, file);
+        for used in deployed.resources.iter().filter_map(|uri| uris.get(uri)) {
+            users.entry(*used).or_default().push(name.clone());
+        }
+        if let Some(other) = names.insert(name.clone(), &file.path) {
+            row.is_bad = true;
+            row.told = format!("{other} is {name}, too");
+        }
+    }
+    for (index, users) in users {
+        rows[index].kind = format!("File of {}", users.join(", "));
+    }
+    let bad = rows.iter().filter(|row| row.is_bad).count();
+    Listed {
+        told: match (count, bad) {
+            (0, _) => "There is no definition among these files: their names end in .sw.yaml or .sw.json, or they are \
+                       .yaml or .json files with 'document.dsl', 'states' or 'tasks'."
+                .to_owned(),
+            (1, 0) => "✓ The definition can be deployed.".to_owned(),
+            (count, 0) => format!("✓ All {count} definitions can be deployed."),
+            (count, bad) => format!(
+                "✕ {bad} of {count} definitions cannot be deployed. Correct what was found, and choose the files again."
+            ),
+        },
+        ready: match bad {
+            0 => count,
+            _ => 0,
+        },
+        rows,
+    }
+}
+
+fn row(file: &File) -> Row {
+    let kind = match meaning(file) {
+        Meaning::Definition => "Definition",
+        Meaning::Scenario => "Scenario, for “swirl test”",
+        Meaning::Other => "Other file",
+    };
+    let told = match meaning(file) {
+        Meaning::Scenario => "is not deployed",
+        _ => "",
+    };
+    Row {
+        path: file.path.clone(),
+        content: file.content.clone(),
+        kind: kind.to_owned(),
+        told: told.to_owned(),
+        is_bad: false,
+        findings: Vec::new(),
+        link: String::new(),
+    }
+}
+
+fn refused(row: &mut Row, refusal: Refusal, document: &str) {
+    let problem = refusal.problem;
+    row.is_bad = true;
+    row.findings = found(problem.more.diagnostics, document);
+    row.told = match row.findings.len() {
+        0 => problem.detail,
+        1 => "1 finding".to_owned(),
+        count => format!("{count} findings"),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use swirl_api::Finding;
+    use swirl_api::Problem;
+
+    use super::*;
+
+    const STATES: &str = "id: w\nspecVersion: '0.8'\nstates: []\n";
+
+    fn file(path: &str, content: &str) -> File {
+        File {
+            path: path.to_owned(),
+            content: content.to_owned(),
+        }
+    }
+
+    #[test]
+    fn files_are_recognised_by_name_and_by_content() {
+        let is = |path: &str, content: &str| meaning(&file(path, content));
+        let tasks = "document: {dsl: 1.0.3, name: b}\ndo: []\n";
+        for (path, content) in [
+            ("empty.sw.yaml", ""),
+            ("a/tasks.yaml", tasks),
+            ("states.yml", STATES),
+            ("old.json", r#"{"id": "w", "states": ["#),
+        ] {
+            assert_eq!(is(path, content), Meaning::Definition, "{path}");
+        }
+        assert_eq!(is("w.scenario.yaml", STATES), Meaning::Scenario);
+        for (path, content) in [
+            ("tasks.txt", tasks),
+            ("openapi.yaml", "openapi: 3.0.0\ninfo: {title: states}\n"),
+            ("data.json", r#"{"name": "Germany", "states": ["Bavaria"]}"#),
+            ("functions.yaml", "functions: []"),
+        ] {
+            assert_eq!(is(path, content), Meaning::Other, "{path}");
+        }
+    }
+
+    #[test]
+    fn definitions_find_files_relative_to_their_folders() {
+        let files = [
+            file("shop/a.sw.yaml", STATES),
+            file("shop/functions.yaml", "[]"),
+            file("shop/inner/b.sw.yaml", STATES),
+            file("shop/specs/pay.yaml", "openapi: 3.0.0"),
+        ];
+        let uris = |index: usize| {
+            let uris = named(&files, &files[index]).into_iter();
+            uris.map(|(uri, of)| format!("{uri} {of}"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(
+            uris(0),
+            [
+                "functions.yaml 1",
+                "pay.yaml 3",
+                "specs/pay.yaml 3",
+                "swirl:functions-of-the-folder 1"
+            ]
+        );
+        assert_eq!(
+            uris(2),
+            [
+                "../functions.yaml 1",
+                "../specs/pay.yaml 3",
+                "functions.yaml 1",
+                "pay.yaml 3",
+                "swirl:functions-of-the-folder 1"
+            ]
+        );
+        let all = deployments(&files);
+        assert_eq!(all.len(), 2);
+        assert_eq!(all[0].1.resources["specs/pay.yaml"], "openapi: 3.0.0");
+        assert_eq!(root_of(&[file("a/x", ""), file("ab/y", "")]), "");
+    }
+
+    #[test]
+    fn hidden_files_and_those_that_are_no_texts_are_left_out() {
+        let mut form = Form::of(&[("file-name", "a.yaml"), ("file-content", "x\r\ny")]);
+        for (path, content) in [
+            ("s/.git/config", &b"x"[..]),
+            ("s/logo.png", b"\xff\xd8"),
+            ("s\\b.yaml", b"1"),
+            ("", b"1"),
+        ] {
+            form.files.push(crate::visitor::FormFile {
+                path: path.to_owned(),
+                content: content.to_owned(),
+            });
+        }
+        let (files, left_out) = files_of(&form);
+        assert_eq!(files, [file("a.yaml", "x\ny"), file("s/b.yaml", "1")]);
+        assert_eq!(left_out, ["s/logo.png"]);
+    }
+
+    #[test]
+    fn one_definition_that_is_refused_keeps_all_from_being_deployed() {
+        let files = [
+            file("a.sw.yaml", STATES),
+            file("b.sw.yaml", STATES),
+            file("c.json", "{}"),
+        ];
+        let fine = |uri: &str| {
+            Ok(Deployed {
+                id: "w".to_owned(),
+                version: "1".to_owned(),
+                outcome: Outcome::New,
+                dry_run: true,
+                diagnostics: None,
+                resources: vec![uri.to_owned()],
+                diagram: None,
+            })
+        };
+        let found = listed(&files, vec![(0, fine("c.json"))]);
+        assert_eq!(found.ready, 1);
+        let kinds: Vec<&str> = found.rows.iter().map(|row| &*row.kind).collect();
+        assert_eq!(kinds, ["Definition w 1", "Definition", "File of w 1"]);
+        // Twice the same one.
+        let found = listed(&files, vec![(0, fine("x")), (1, fine("x"))]);
+        assert_eq!(found.ready, 0);
+        assert_eq!(found.rows[1].told, "a.sw.yaml is w 1, too");
+        let mut problem = Problem {
+            status: 422,
+            ..Problem::default()
+        };
+        problem.more.diagnostics = vec![Finding::error("x", "y")];
+        let refusal = Refusal {
+            status: StatusCode::UNPROCESSABLE_ENTITY,
+            problem,
+        };
+        let found = listed(&files, vec![(0, fine("x")), (1, Err(refusal))]);
+        assert_eq!((found.ready, &*found.rows[1].told), (0, "1 finding"));
+        assert!(found.told.starts_with("✕ 1 of 2"), "{}", found.told);
+    }
+}
