@@ -230,6 +230,7 @@ const ROWS: [Row; 34] = [
     row(
         "swirl-scenario",
         &[
+            "swirl-api",
             "swirl-deployment",
             "swirl-documents",
             "swirl-engine",

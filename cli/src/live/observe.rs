@@ -7,7 +7,8 @@ use futures::StreamExt;
 use swirl_model::CloudEvent;
 use swirl_nats::Streams;
 use swirl_ports::{Filter, InstanceQueries};
-use swirl_scenario::run::{Places, observed};
+use swirl_scenario::places::Places;
+use swirl_scenario::run::observed;
 use swirl_scenario::{Observed, ObservedCall, RunError};
 
 use super::mock::Mock;

@@ -18,6 +18,7 @@ pub mod mock;
 pub mod observed;
 mod order;
 mod parse;
+pub mod places;
 mod rehearsed;
 pub mod report;
 pub mod requests;

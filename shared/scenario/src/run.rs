@@ -21,6 +21,7 @@ use super::file::{Operation, Scenario, Target, WorkflowSource};
 use super::mock::{Caller, mock};
 use super::observed::{Observed, ObservedCall, ObservedInstance, RefusedDocument};
 use super::order::in_document_order;
+use super::places::places_of;
 use super::requests::{Requests, SentRequests, makes_requests, shown_arguments};
 use super::resources::ScenarioResources;
 use super::rows::millis;
@@ -493,26 +494,6 @@ fn seen_calls(
     observed.collect()
 }
 
-/// The places of the tasks of each definition, by state. Tasks of functions and extensions have none.
-pub type Places = BTreeMap<String, Vec<Option<String>>>;
-
-pub fn places_of(readings: &[(String, Reading)]) -> Places {
-    let workflows = readings
-        .iter()
-        .filter_map(|(_, reading)| reading.workflow.as_ref());
-    let of_tasks = workflows.filter(|workflow| workflow.tasks.is_some());
-    of_tasks
-        .map(|workflow| {
-            let states = workflow.states.iter().map(|state| {
-                let task = state.task.as_ref();
-                let is_inner = task.is_some_and(|task| task.is_inner);
-                (!is_inner).then(|| state.pointer.clone())
-            });
-            (Definition::id_of(workflow).to_string(), states.collect())
-        })
-        .collect()
-}
-
 fn refused_starts(world: &World) -> Vec<(String, String)> {
     let key = |request: &str| match request.strip_prefix("start ") {
         Some(index) => format!("start[{index}]"),
@@ -577,26 +558,6 @@ pub fn observed(
         scheduled_at: header.scheduled_at,
         elapsed_ms: state.ended_at.map(|ended| ended.0 - header.started_at.0),
         subflow: header.parent.is_some(),
-    }
-}
-
-impl ObservedInstance {
-    /// Lists the tasks that began, if its workflow has tasks.
-    pub fn take_tasks(&mut self, places: &Places) {
-        let Some(places) = places.get(&self.definition) else {
-            return;
-        };
-        self.is_of_tasks = true;
-        let began = self.history.iter().filter_map(|entry| match &entry.event {
-            Event::StateEntered { state, name, .. } => {
-                let place = places.get(state.0 as usize)?.clone()?;
-                Some((entry, (name.to_string(), place)))
-            }
-            _ => None,
-        });
-        let mut began: Vec<_> = began.collect();
-        in_document_order(&mut began, |(entry, _)| (entry.at, &entry.scope));
-        self.tasks = began.into_iter().map(|(_, task)| task).collect();
     }
 }
 
