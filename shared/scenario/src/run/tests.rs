@@ -72,9 +72,9 @@ fn warnings_stand_with_what_the_functions_are_refused_for() {
 /// A deployment refuses it, which a scenario may expect. Otherwise only a call fails.
 #[test]
 fn a_custom_operation_without_an_answer_does_no_harm_until_it_is_called() {
-    for of in [
-        "type: custom, operation: 'mail:send'",
-        "type: mailer, operation: send",
+    for (of, code) in [
+        ("type: custom, operation: 'mail:send'", "function-invalid"),
+        ("type: mailer, operation: send", "function-type-unknown"),
     ] {
         let uncalled = ONE.replace("operation: 'a.json#f'", of).replace(
             "{functionRef: check}",
@@ -86,10 +86,7 @@ fn a_custom_operation_without_an_answer_does_no_harm_until_it_is_called() {
         let called = unlisted.replace(", condition: 'false'", "");
         assert!(failure(&called).contains("was called"), "{of}");
         let found = refused(&unlisted.replace("status: completed", "rejected: [{}]"));
-        assert!(
-            found.contains(&"function-invalid".to_owned()),
-            "{of} {found:?}"
-        );
+        assert!(found.contains(&code.to_owned()), "{of} {found:?}");
     }
     let built_in = ONE
         .replace("operation: 'a.json#f'", "type: custom, operation: sysout")
