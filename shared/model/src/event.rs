@@ -77,14 +77,6 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         done: Option<u32>,
     },
-    /// After `workflowExecTimeout`: a branch only waits now, or does so no more (docs/language.md#decision-81).
-    Waits {
-        fork: u32,
-        index: u32,
-        waits: bool,
-        /// Different each time that the branch says so.
-        turn: u32,
-    },
     /// The fork that this scope belongs to is closed, or the instance must end.
     Cancel {
         status: EndStatus,
@@ -150,9 +142,6 @@ impl Input {
                 format!("{word}-{wait}-{slot}-{}", event.key())
             }
             Input::Joined { fork, .. } => format!("fork-{fork}"),
-            Input::Waits {
-                fork, index, turn, ..
-            } => format!("waits-{fork}-{index}-{turn}"),
             Input::Cancel { .. } => "cancel".to_owned(),
             Input::Retry => "retry".to_owned(),
             Input::GoOn { since } => format!("go-on-{}", since.0),
@@ -380,9 +369,6 @@ pub enum Event {
     Fault(Option<WorkflowError>),
     #[serde(skip)]
     SoftTimeout,
-    /// The branch has told the scope around it whether it only waits.
-    #[serde(skip)]
-    Told(bool),
     /// The end of the instance has been passed on to its schedule.
     #[serde(skip)]
     Rescheduled,
@@ -426,7 +412,6 @@ impl Event {
                 | LastError(_)
                 | Fault(_)
                 | SoftTimeout
-                | Told(_)
                 | Rescheduled
                 | Steps(_)
                 | Waited

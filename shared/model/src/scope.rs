@@ -93,9 +93,6 @@ pub struct Scope {
     /// `workflowExecTimeout` has passed and the running state is being finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
-    /// Of a branch after `workflowExecTimeout`: the scope around it knows that it only waits.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub told: bool,
     /// Of the root: the end of the instance has had its schedule create the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rescheduled: bool,
@@ -378,12 +375,6 @@ pub struct ForkRun {
     /// The branch whose error faulted the instance: a retry continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
-    /// After `workflowExecTimeout`: branches that only wait (docs/language.md#decision-81). Some may be done since.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub idle: Vec<u32>,
-    /// All branches that aren't done only wait.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub waits: bool,
 }
 
 /// A result that will be merged into the state data.
@@ -466,7 +457,6 @@ impl Scope {
             last_error: None,
             fault: None,
             timed_out: false,
-            told: false,
             rescheduled: false,
             steps: 0,
             waited: false,

@@ -325,7 +325,6 @@ fn describe_event(
         | Event::LastError(_)
         | Event::Fault(_)
         | Event::SoftTimeout
-        | Event::Told(_)
         | Event::Rescheduled
         | Event::Steps(_)
         | Event::Waited

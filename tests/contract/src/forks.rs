@@ -300,6 +300,7 @@ pub async fn results_share_a_limit(b: Backend) {
     let large = |letter: &str| BranchResult::Done {
         merges: Vec::new(),
         result: Some(Data::from(serde_json::Value::from(letter.repeat(4_000)))),
+        left: false,
         ended: None,
         context: None,
     };
@@ -393,6 +394,7 @@ pub async fn the_scopes_of_an_instance_share_a_limit(b: Backend) {
     let result = |bytes: usize| BranchResult::Done {
         merges: Vec::new(),
         result: Some(data(bytes)),
+        left: false,
         ended: None,
         context: None,
     };

@@ -92,6 +92,7 @@ pub fn done() -> BranchResult {
     BranchResult::Done {
         merges: Vec::new(),
         result: Some(data!(1)),
+        left: false,
         ended: None,
         context: None,
     }
@@ -149,8 +150,6 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
         needed: total,
         list: None,
         failed: None,
-        idle: Vec::new(),
-        waits: false,
     };
     blocked(Work::Fork(run))
 }

@@ -48,7 +48,6 @@ impl Ctx<'_> {
                 entry: index,
                 fork,
                 failed: false,
-                waits: false,
             });
         });
     }

@@ -76,8 +76,6 @@ impl Ctx<'_> {
             needed,
             list,
             failed: None,
-            idle: Vec::new(),
-            waits: false,
         }));
         if let Some(pause) = pause {
             self.arm(TimerKind::Pause, &pause)?;
@@ -85,18 +83,15 @@ impl Ctx<'_> {
         Ok(())
     }
 
-    /// The scope is notified again when enough branches are done, or all that don't only wait.
     pub fn extend_fork(&mut self, run: &ForkRun, open: u32, needed: u32) {
-        let busy = open.saturating_sub(run.idle.len() as u32);
         self.command(Command::ExtendFork {
             fork: run.fork,
             open,
-            needed: needed.min(busy),
+            needed,
         });
         self.work(Work::Fork(ForkRun {
             open,
             needed,
-            waits: false,
             ..run.clone()
         }));
     }

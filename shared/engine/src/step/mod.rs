@@ -156,9 +156,6 @@ impl Ctx<'_> {
                 results,
                 done,
             } => self.joined(fork, results, done),
-            Input::Waits {
-                fork, index, waits, ..
-            } => self.branch_waits(fork, index, waits).map(Ok),
         }
     }
 

@@ -45,22 +45,16 @@ impl Ctx<'_> {
         }
         match position.work {
             Work::List(run) => self.retry_list(run, result),
-            Work::Fork(mut run) => {
-                let (fork, failed) = (run.fork, run.failed.take());
-                // Messages of branches were lost meanwhile, so none of them is known to wait only.
-                match std::mem::take(&mut run.idle).is_empty() {
-                    true => self.work(Work::Fork(run)),
-                    false => self.extend_fork(&run, run.open, run.needed),
+            Work::Fork(mut run) => match run.failed.take() {
+                Some(index) => {
+                    let fork = run.fork;
+                    self.work(Work::Fork(run));
+                    let others = result.is_none();
+                    self.revive(fork, index, again(result), others);
                 }
-                match failed {
-                    Some(index) => {
-                        let others = result.is_none();
-                        self.revive(fork, index, again(result), others);
-                    }
-                    // Asks for the results that the branches reached meanwhile.
-                    None => self.revive(fork, 0, Input::Retry, true),
-                }
-            }
+                // Asks for the results that the branches reached meanwhile.
+                None => self.revive(run.fork, 0, Input::Retry, true),
+            },
             Work::Finish { way, from } => {
                 let step = self.resume_finish(way, from);
                 self.follow(step);
@@ -140,7 +134,7 @@ impl Ctx<'_> {
             return;
         }
         for entry in &mut run.forks {
-            (entry.failed, entry.waits) = (false, false);
+            entry.failed = false;
         }
         self.set_events(run);
         let skips = result.is_some();

@@ -421,6 +421,7 @@ fn a_damaged_notification_is_rejected() {
     let merged = |merge| BranchResult::Done {
         merges: vec![merge],
         result: None,
+        left: false,
         ended: None,
         context: None,
     };

@@ -38,9 +38,6 @@ pub struct EntryFork {
     /// It has failed and has not continued since: a retry continues there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
-    /// After `workflowExecTimeout`: it only waits.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub waits: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

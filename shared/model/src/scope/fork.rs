@@ -18,6 +18,10 @@ pub enum BranchResult {
             deserialize_with = "crate::data::present"
         )]
         result: Option<Data>,
+        /// `workflowExecTimeout` has passed and the branch only waited: its state is left
+        /// (docs/language.md#decision-81).
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        left: bool,
         /// The branch's `$context`, if it has one.
         #[serde(
             default,
