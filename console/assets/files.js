@@ -43,7 +43,9 @@ async function list(files) {
 for (const input of inputs) {
   input.addEventListener('change', () => {
     for (const other of inputs) if (other !== input) other.value = '';
-    list([...input.files].map((file) => [file.webkitRelativePath || file.name, file]));
+    const chosen = [...input.files].map((file) => [file.webkitRelativePath || file.name, file]);
+    // Such as those of Git: the server leaves them out, too.
+    list(chosen.filter(([path]) => !path.split('/').some((part) => part.startsWith('.'))));
   });
 }
 

@@ -59,7 +59,7 @@ mod limits {
     use std::path::PathBuf;
     use std::process::Command;
 
-    use rustix::process::{Resource, Rlimit, nice, setrlimit};
+    use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
     /// The memory besides the program's own code, in bytes.
     const MEMORY_MAX: u64 = 256 << 20;
@@ -75,6 +75,10 @@ mod limits {
     }
 
     fn limit(resource: Resource, most: u64) -> io::Result<()> {
+        // A process may not raise a limit that its supervisor has set.
+        let most = getrlimit(resource)
+            .maximum
+            .map_or(most, |max| max.min(most));
         let both = Rlimit {
             current: Some(most),
             maximum: Some(most),
@@ -86,6 +90,10 @@ mod limits {
     /// fails.
     fn restart() -> io::Error {
         let limited = || {
+            // The server's own work comes first, and if memory is short, this process ends and not the server. A
+            // supervisor may forbid both.
+            let _ = nice(10);
+            let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
             limit(Resource::Core, 0)?;
             limit(Resource::Fsize, 0)?;
             limit(Resource::Cpu, PROCESSOR_TIME_MAX)?;
@@ -93,8 +101,6 @@ mod limits {
             if let Some(code) = code_bytes() {
                 limit(Resource::As, code + MEMORY_MAX)?;
             }
-            // The server's own work comes first.
-            nice(10)?;
             // Also after the file has been replaced.
             let itself = PathBuf::from("/proc/self/exe");
             match itself.exists() {

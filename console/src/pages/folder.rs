@@ -57,6 +57,17 @@ struct Row {
 struct File {
     path: String,
     content: String,
+    meaning: Meaning,
+}
+
+impl File {
+    fn new(path: String, content: String) -> File {
+        File {
+            meaning: meaning(&path, &content),
+            path,
+            content,
+        }
+    }
 }
 
 /// The meaning of a file, by its name and its text.
@@ -167,7 +178,7 @@ fn files_of(form: &Form) -> (Vec<File>, Vec<String>) {
         }
     }
     let files = files.into_iter();
-    let files = files.map(|(path, content)| File { path, content });
+    let files = files.map(|(path, content)| File::new(path, content));
     (files.collect(), left_out)
 }
 
@@ -183,15 +194,15 @@ fn unread(path: String) -> Row {
     }
 }
 
-fn meaning(file: &File) -> Meaning {
-    let ends_in = |endings: &[&str]| endings.iter().any(|ending| file.path.ends_with(ending));
+fn meaning(path: &str, content: &str) -> Meaning {
+    let ends_in = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
     if ends_in(&DEFINITION_ENDINGS) {
         return Meaning::Definition;
     }
     if ends_in(&SCENARIO_ENDINGS) {
         return Meaning::Scenario;
     }
-    match ends_in(&DOCUMENT_ENDINGS) && holds_definition(&file.content) {
+    match ends_in(&DOCUMENT_ENDINGS) && holds_definition(content) {
         true => Meaning::Definition,
         false => Meaning::Other,
     }
@@ -204,7 +215,8 @@ fn holds_definition(text: &str) -> bool {
         true => text.contains(&format!("\"{key}\"")),
         false => text
             .lines()
-            .any(|line| line.starts_with(&format!("{key}:"))),
+            .filter_map(|line| line.strip_prefix(key))
+            .any(|rest| rest.starts_with(':')),
     };
     let has_one = |keys: &[&str]| keys.iter().any(|key| has(key));
     let versions = ["specVersion", "schemaVersion", "schema-version"];
@@ -214,10 +226,12 @@ fn holds_definition(text: &str) -> bool {
 }
 
 /// The definitions among the files, each with its index and with all other files as it may refer to them.
-fn deployments(files: &[File]) -> Vec<(usize, Deployment)> {
+///
+/// One after another, since each has copies of all files.
+fn deployments(files: &[File]) -> impl Iterator<Item = (usize, Deployment)> {
     let definitions = files.iter().enumerate();
-    let definitions = definitions.filter(|(_, file)| meaning(file) == Meaning::Definition);
-    let deployment = |(index, file): (usize, &File)| {
+    let definitions = definitions.filter(|(_, file)| file.meaning == Meaning::Definition);
+    definitions.map(|(index, file)| {
         let resources = named(files, file).into_iter();
         let resources = resources.map(|(uri, of)| (uri, files[of].content.clone()));
         let deployment = Deployment {
@@ -226,8 +240,7 @@ fn deployments(files: &[File]) -> Vec<(usize, Deployment)> {
             resources: resources.collect(),
         };
         (index, deployment)
-    };
-    definitions.map(deployment).collect()
+    })
 }
 
 /// The URIs by which a definition may refer to the other files, relative to its folder, with the index of each.
@@ -235,16 +248,25 @@ fn named(files: &[File], definition: &File) -> BTreeMap<String, usize> {
     let folder = folder_of(&definition.path);
     let others = files.iter().enumerate();
     let others: Vec<(usize, &File)> = others
-        .filter(|(_, file)| meaning(file) == Meaning::Other)
+        .filter(|(_, file)| file.meaning == Meaning::Other)
         .collect();
     let mut uris = BTreeMap::new();
     for (index, file) in &others {
         uris.insert(relative(folder, &file.path), *index);
     }
-    // A file in a folder may refer to another one beside it.
+    // A file in a folder of the definition may refer to another one beside it, if no other file has this name.
+    let name_of = |file: &File| file.path.rsplit('/').next().unwrap_or_default().to_owned();
     for (index, file) in &others {
-        let name = file.path.rsplit('/').next().unwrap_or_default();
-        uris.entry(name.to_owned()).or_insert(*index);
+        let name = name_of(file);
+        let is_below = folder.is_empty() || file.path.starts_with(&format!("{folder}/"));
+        let is_only = others
+            .iter()
+            .filter(|(_, other)| name_of(other) == name)
+            .count()
+            == 1;
+        if is_below && is_only {
+            uris.entry(name).or_insert(*index);
+        }
     }
     let root = root_of(files);
     let is_functions = |file: &File| {
@@ -369,12 +391,12 @@ fn listed(files: &[File], checked: Vec<Checked>) -> Listed {
 }
 
 fn row(file: &File) -> Row {
-    let kind = match meaning(file) {
+    let kind = match file.meaning {
         Meaning::Definition => "Definition",
         Meaning::Scenario => "Scenario, for “swirl test”",
         Meaning::Other => "Other file",
     };
-    let told = match meaning(file) {
+    let told = match file.meaning {
         Meaning::Scenario => "is not deployed",
         _ => "",
     };
@@ -410,15 +432,12 @@ mod tests {
     const STATES: &str = "id: w\nspecVersion: '0.8'\nstates: []\n";
 
     fn file(path: &str, content: &str) -> File {
-        File {
-            path: path.to_owned(),
-            content: content.to_owned(),
-        }
+        File::new(path.to_owned(), content.to_owned())
     }
 
     #[test]
     fn files_are_recognised_by_name_and_by_content() {
-        let is = |path: &str, content: &str| meaning(&file(path, content));
+        let is = meaning;
         let tasks = "document: {dsl: 1.0.3, name: b}\ndo: []\n";
         for (path, content) in [
             ("empty.sw.yaml", ""),
@@ -466,12 +485,10 @@ mod tests {
             [
                 "../functions.yaml 1",
                 "../specs/pay.yaml 3",
-                "functions.yaml 1",
-                "pay.yaml 3",
                 "swirl:functions-of-the-folder 1"
             ]
         );
-        let all = deployments(&files);
+        let all: Vec<_> = deployments(&files).collect();
         assert_eq!(all.len(), 2);
         assert_eq!(all[0].1.resources["specs/pay.yaml"], "openapi: 3.0.0");
         assert_eq!(root_of(&[file("a/x", ""), file("ab/y", "")]), "");

@@ -21,8 +21,8 @@ use super::problem::{Problem, bounded};
 /// How long a rehearsal may take.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// How many may be under way at once.
-const TOTAL_MAX: usize = 4;
+/// How many may be under way at once. Each may take 256 MiB, and a small server has little more.
+const TOTAL_MAX: usize = 1;
 
 /// The largest answer, and the part of the error output that is looked at, in bytes.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
@@ -105,8 +105,7 @@ impl Rehearsals {
             return Err(refused(detail));
         }
         let Ok(of_all) = self.0.all.clone().try_acquire_owned() else {
-            let detail =
-                "this server rehearses as many definitions as it may: try again in a moment";
+            let detail = "this server rehearses one definition at a time: try again in a moment";
             return Err(refused(detail));
         };
         callers.insert(caller.to_owned());
@@ -277,19 +276,15 @@ mod tests {
     }
 
     #[test]
-    fn a_caller_has_one_and_all_have_four() {
+    fn one_is_under_way_at_a_time() {
         let rehearsals = Rehearsals::by_this_program();
-        let places: Vec<Place> = ["a", "b", "c"]
-            .iter()
-            .map(|caller| rehearsals.enter(caller).ok().unwrap())
-            .collect();
-        assert!(rehearsals.enter("a").is_err());
-        let fourth = rehearsals.enter("d").ok().unwrap();
-        assert!(rehearsals.enter("e").is_err());
-        drop(fourth);
-        assert!(rehearsals.enter("e").is_ok());
-        drop(places);
-        assert!(rehearsals.enter("a").is_ok());
+        let place = rehearsals.enter("a").ok().unwrap();
+        let own = rehearsals.enter("a").err().unwrap();
+        assert!(own.detail().contains("of yours"));
+        let other = rehearsals.enter("b").err().unwrap();
+        assert!(other.detail().contains("one definition at a time"));
+        drop(place);
+        assert!(rehearsals.enter("b").is_ok());
         assert!(rehearsals.callers().is_empty());
     }
 }

@@ -28,7 +28,7 @@ pub static REHEARSE: Endpoint<Nothing, Nothing, Rehearsal, Rehearsed> = Endpoint
 )
 .explained(
     "It takes ten seconds of real time at most. A run that is stopped by a limit is an answer, too, with 'message'. One \
-     rehearsal of a caller may be under way at once, and four in all.",
+     rehearsal may be under way at once.",
 )
 .audited(&Kind::Definition, &[Action::Rehearse])
 .given_up()

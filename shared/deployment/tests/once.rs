@@ -106,7 +106,11 @@ async fn a_deployment_fetches_each_document_once() {
     let trusted = Arc::new(remote.trusted(std::path::Path::new("")));
     let remote: Arc<dyn Reader> = Arc::new(remote);
 
-    let (outcome, _) = deployer.check(remote.clone(), rig.source()).await.unwrap();
+    let outcome = deployer
+        .check(remote.clone(), rig.source())
+        .await
+        .unwrap()
+        .outcome;
     assert!(matches!(outcome, Outcome::New(_)), "{outcome:?}");
     rig.assert_fetched(1, "a check");
 

@@ -95,11 +95,11 @@ impl CloudEvent {
     /// How the data is kept. Without a `datacontenttype` it is JSON.
     pub fn data_form(&self) -> DataForm {
         match self.attribute("datacontenttype") {
-            None => DataForm::Json,
-            Some(kind) => {
+            Some(kind) if !kind.trim().is_empty() => {
                 let media = kind.split(';').next().unwrap_or_default();
                 DataForm::of(&media.trim().to_ascii_lowercase())
             }
+            _ => DataForm::Json,
         }
     }
 

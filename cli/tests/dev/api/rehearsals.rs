@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::http::JSON;
-use crate::process::Dev;
+use crate::dev::http::JSON;
+use crate::dev::process::Dev;
 
 const PATH: &str = "/api/v1/rehearsals";
 

@@ -395,11 +395,13 @@ impl Streams {
     /// The subject for one more task of a workflow that has its share of the workers.
     pub(crate) async fn lane_for(&self, workflow: &str) -> String {
         if self.lane_choice.needs_counts() {
-            match timeout(LANE_COUNTS_MAX, self.lane_counts()).await {
-                Ok(Ok(counts)) => self.lane_choice.counted(counts),
-                Ok(Err(error)) => tracing::debug!(%error, "lanes are chosen without counts"),
-                Err(_) => tracing::debug!("lanes are chosen without counts, which take long"),
-            }
+            let counts = timeout(LANE_COUNTS_MAX, self.lane_counts()).await;
+            let counts = counts.unwrap_or_else(|_| Err(Error::JetStream("no answer".to_owned())));
+            // Old counts would say for ever that lanes are full.
+            self.lane_choice.counted(counts.unwrap_or_else(|error| {
+                tracing::debug!(%error, "lanes are chosen without counts");
+                LaneCounts::default()
+            }));
         }
         let key = key_of(workflow);
         let lane = self.lane_choice.add(&key);

@@ -105,7 +105,7 @@ pub(crate) fn is_path(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{first_member, member_name};
+    use super::{first_member, is_path, member_name};
 
     #[test]
     fn the_member_that_a_path_begins_with() {
