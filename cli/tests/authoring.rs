@@ -1,7 +1,5 @@
 //! The tools for authors, run as commands.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::io::{BufRead, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

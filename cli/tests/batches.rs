@@ -1,7 +1,6 @@
 //! A batch on a cluster while the coordinators that carry it out are killed: each instance is acted on exactly once.
 //!
 //! It has 300 instances, or `SWIRL_BATCH_INSTANCES`. With 10,000 it takes four minutes in a debug build.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! Definitions that start instances endlessly are slowed down, and others aren't affected.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::{Duration, Instant};

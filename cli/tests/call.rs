@@ -1,7 +1,5 @@
 //! `swirl call` against a service that echoes the request.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicUsize, Ordering};

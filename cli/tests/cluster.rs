@@ -2,7 +2,6 @@
 //!
 //! Each test runs a mix of instances during a fault, and compares every output, call and produced event with the
 //! expected outcome.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};

@@ -1,7 +1,5 @@
 //! The command line: exit codes, and the outputs on stdout and stderr.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

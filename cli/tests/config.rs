@@ -1,5 +1,4 @@
 //! `swirl config`
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::process::{Command, Output};
 

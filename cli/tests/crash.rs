@@ -1,7 +1,5 @@
 //! `swirl run --store` survives `kill -9` at any moment: the same command continues where it stopped.
 
-#![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};

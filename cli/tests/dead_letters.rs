@@ -1,5 +1,4 @@
 //! Messages that could not be processed, in a real cluster.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,5 +1,4 @@
 //! A definition that was deployed at one coordinator is in force at all of them as soon as the deployment is answered.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::Duration;

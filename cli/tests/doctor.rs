@@ -1,5 +1,4 @@
 //! `swirl doctor` as a process, with healthy and unhealthy servers.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output};

@@ -1,6 +1,5 @@
 //! Every setting in the table has an effect: with another value, a library gets another option. Settings that are used
 //! directly have tests of their own.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

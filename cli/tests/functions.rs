@@ -1,7 +1,5 @@
 //! Functions of types that the operator configures, through the command line.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,5 +1,4 @@
 //! A coordinator joins a wide fork, and is killed between receiving the message and joining.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,4 @@
 //! The lifecycle events of a cluster match its histories, even while coordinators are killed and the stream is full.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,7 @@
 //! The tests of the command, most of them with servers and processes.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[cfg(unix)]
 mod access;
 mod authoring;

@@ -1,6 +1,6 @@
 //! Round trip: each scenario of an older edition also runs with its documents migrated to 0.8.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+#![allow(clippy::print_stdout, reason = "a test")]
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};

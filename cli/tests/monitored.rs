@@ -1,5 +1,4 @@
 //! A real Prometheus scrapes real processes with the configuration in `deploy/`.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;

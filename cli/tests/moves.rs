@@ -1,6 +1,5 @@
 //! Instances of a cluster are moved to another version of their definition while the coordinators that move them and
 //! the workers that run them are killed. Each is moved once or refused with a reason, and none is lost.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::path::Path;

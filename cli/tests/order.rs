@@ -1,6 +1,5 @@
 //! Events with the same key reach their instance in the order in which they were published: with one coordinator, and
 //! with several that are stopped, frozen or killed meanwhile.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::time::Duration;

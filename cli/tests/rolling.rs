@@ -1,5 +1,4 @@
 //! Processes of a cluster are replaced: clients see no errors, and nothing waits for a process that is gone.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,7 +1,5 @@
 //! `swirl run`: work beside its instance and after its end.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 use std::path::Path;
 use std::process::{Command, Output};
 

@@ -1,5 +1,4 @@
 //! Processes whose servers are missing, refuse them, or permit only part of their work; and that have too much of it.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::fs::File;
 use std::io::{Read, Write};

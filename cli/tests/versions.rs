@@ -1,6 +1,5 @@
 //! Builds of several versions on one installation. Builds with the same record format work side by side, and an older
 //! one makes way for a newer one. Each process has the format that the test sets, as if another build had made it.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
 use std::process::Command;

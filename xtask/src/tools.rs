@@ -179,7 +179,7 @@ fn installer() -> Option<Command> {
     Some(command)
 }
 
-/// Features that are off in a plain build. Tests have them, if all tools are there; clippy compiles without them.
+/// Features that are off in a plain build. Tests have them, if all tools are there; `cargo clippy` checks without them.
 pub fn features() -> &'static [&'static str] {
     match all_there() {
         true => &["--features", "swirl-functions/wasm"],

@@ -1,7 +1,5 @@
 //! `swirl dev` as a process, over real HTTP. The tests of secrets in all processes are also here.
 
-#![allow(clippy::unwrap_used, reason = "a test: what fails here fails the test")]
-
 mod api;
 mod folder;
 mod http;

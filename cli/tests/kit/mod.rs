@@ -1,7 +1,6 @@
 //! The conformance kit of DSL 1.0 over real HTTP, on `swirl dev` and on a cluster: `SWIRL_CTK` names the folder of its
 //! features, which aren't part of this repository. A service of this test stands in for the hosts that the kit calls, by
 //! `functions.servers`.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod pets;
 

@@ -1,5 +1,4 @@
 //! The telemetry of a cluster of real processes: metrics, traces and logs.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod ids;
 mod logs;

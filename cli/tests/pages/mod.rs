@@ -1,8 +1,6 @@
 //! Pages of `docs/` that readers can follow: their files are saved, their commands are run, and the commands' output
 //! must equal the page's.
 
-#![allow(clippy::unwrap_used, reason = "a test")]
-
 mod commands;
 mod examples;
 mod followed;

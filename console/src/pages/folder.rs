@@ -35,7 +35,7 @@ struct Page {
 /// The files that were chosen.
 struct Listed {
     rows: Vec<Row>,
-    /// What was found, in a sentence.
+    /// A sentence about all of them.
     told: String,
     /// The number of definitions that can be deployed; none if another one cannot.
     ready: usize,

@@ -4,10 +4,9 @@
 //! other process gets nothing but the request, on its stdin, and writes the answer to its stdout. It has no environment
 //! and no open files, and limits its own memory (`cli/src/commands/rehearse.rs`); its time is limited here.
 
-use std::collections::HashSet;
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -22,7 +21,7 @@ use super::problem::{Problem, bounded};
 const TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How many may be under way at once. Each may take 256 MiB, and a small server has little more.
-const TOTAL_MAX: usize = 1;
+const AT_ONCE: usize = 1;
 
 /// The largest answer, and the part of the error output that is looked at, in bytes.
 const ANSWER_BYTES_MAX: u64 = 32 << 20;
@@ -39,22 +38,7 @@ struct Parts {
     /// The program and its arguments.
     command: Vec<String>,
     time_max: Duration,
-    all: Arc<Semaphore>,
-    /// Those who have one under way.
-    callers: Mutex<HashSet<String>>,
-}
-
-/// A caller's place, until it is dropped.
-pub struct Place {
-    rehearsals: Rehearsals,
-    caller: String,
-    _of_all: OwnedSemaphorePermit,
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.rehearsals.callers().remove(&self.caller);
-    }
+    places: Arc<Semaphore>,
 }
 
 /// The end of the other process.
@@ -84,35 +68,15 @@ impl Rehearsals {
         Rehearsals(Arc::new(Parts {
             command,
             time_max,
-            all: Arc::new(Semaphore::new(TOTAL_MAX)),
-            callers: Mutex::default(),
+            places: Arc::new(Semaphore::new(AT_ONCE)),
         }))
     }
 
-    fn callers(&self) -> MutexGuard<'_, HashSet<String>> {
-        let callers = self.0.callers.lock();
-        callers.unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The place of a caller who has none.
-    pub fn enter(&self, caller: &str) -> Result<Place, Problem> {
-        let refused = |detail: &str| {
-            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-rehearsals", detail)
-        };
-        let mut callers = self.callers();
-        if callers.contains(caller) {
-            let detail = "a rehearsal of yours is under way: wait until it is answered";
-            return Err(refused(detail));
-        }
-        let Ok(of_all) = self.0.all.clone().try_acquire_owned() else {
+    /// The place for one rehearsal, until it is dropped.
+    pub fn enter(&self) -> Result<OwnedSemaphorePermit, Problem> {
+        self.0.places.clone().try_acquire_owned().map_err(|_| {
             let detail = "this server rehearses one definition at a time: try again in a moment";
-            return Err(refused(detail));
-        };
-        callers.insert(caller.to_owned());
-        Ok(Place {
-            rehearsals: self.clone(),
-            caller: caller.to_owned(),
-            _of_all: of_all,
+            Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-rehearsals", detail)
         })
     }
 
@@ -139,6 +103,12 @@ impl Rehearsals {
                             .to_owned(),
                     ));
                 }
+                if status.code().is_none() {
+                    // The kernel ended it, for lack of memory or because its stack was full.
+                    return Ok(stopped(format!(
+                        "its process was killed ({status}): it probably needed too much memory"
+                    )));
+                }
                 tracing::error!(%status, errors = bounded(&errors), "a rehearsal failed");
                 Err(failed(&format!("its process ended with {status}")))
             }
@@ -147,7 +117,7 @@ impl Rehearsals {
 
     async fn run(&self, request: &[u8]) -> io::Result<Ended> {
         let Some((program, arguments)) = self.0.command.split_first() else {
-            return Err(io::Error::other("there is no program"));
+            return Err(io::Error::other("no program is configured"));
         };
         let mut command = Command::new(program);
         command
@@ -270,6 +240,9 @@ mod tests {
         );
         let found = large.rehearse(&Rehearsal::default()).await.unwrap();
         assert!(found.message.unwrap().contains("256 MiB"));
+        let killed = by("kill -9 $$", PATIENCE);
+        let found = killed.rehearse(&Rehearsal::default()).await.unwrap();
+        assert!(found.message.unwrap().contains("signal: 9"));
         let broken = by("exit 3", PATIENCE);
         let problem = broken.rehearse(&Rehearsal::default()).await.unwrap_err();
         assert!(problem.detail().contains("exit status: 3"));
@@ -278,13 +251,10 @@ mod tests {
     #[test]
     fn one_is_under_way_at_a_time() {
         let rehearsals = Rehearsals::by_this_program();
-        let place = rehearsals.enter("a").ok().unwrap();
-        let own = rehearsals.enter("a").err().unwrap();
-        assert!(own.detail().contains("of yours"));
-        let other = rehearsals.enter("b").err().unwrap();
-        assert!(other.detail().contains("one definition at a time"));
+        let place = rehearsals.enter().ok().unwrap();
+        let refused = rehearsals.enter().err().unwrap();
+        assert!(refused.detail().contains("one definition at a time"));
         drop(place);
-        assert!(rehearsals.enter("b").is_ok());
-        assert!(rehearsals.callers().is_empty());
+        assert!(rehearsals.enter().is_ok());
     }
 }

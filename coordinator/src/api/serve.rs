@@ -1,7 +1,5 @@
 //! Routes with types: a request is read as its route says, and what the handler returns is written.
 
-use std::net::IpAddr;
-
 use axum::Json;
 use axum::extract::{FromRequest, FromRequestParts, Path, Request, State};
 use axum::handler::Handler;
@@ -18,7 +16,6 @@ use super::noted::audited;
 use super::problem::{Problem, bounded};
 use super::request::{self, Parameters, Unread};
 use crate::access::Caller;
-use crate::server::Peer;
 
 /// A route with its handler.
 pub(super) struct Route {
@@ -44,8 +41,6 @@ pub(super) struct Asked<P, Q, B> {
     pub headers: HeaderMap,
     /// Unless the server is open to everybody.
     pub caller: Option<Caller>,
-    /// The address of the client.
-    pub peer: Option<IpAddr>,
 }
 
 impl<P, B> Asked<P, Reason, B> {
@@ -204,7 +199,6 @@ where
         false => None,
     };
     let caller = parts.extensions.get().cloned();
-    let peer = parts.extensions.get().map(|Peer(peer)| *peer);
     let headers = parts.headers.clone();
     let body = match &endpoint.takes {
         // No members.
@@ -225,7 +219,6 @@ where
         key,
         headers,
         caller,
-        peer,
     })
 }
 

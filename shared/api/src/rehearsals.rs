@@ -113,7 +113,7 @@ pub struct RehearsedInstance {
     pub error: Option<Error>,
     /// The calls of functions.
     pub calls: Vec<RehearsedCall>,
-    /// The events that it produced.
+    /// The events that it produced. One that is too long for the answer has no data.
     #[schemars(with = "Vec<Map<String, Value>>")]
     pub produced: Vec<Value>,
     /// The history.

@@ -29,7 +29,7 @@ pub enum Outcome {
     Invalid(Vec<Finding>),
 }
 
-/// What deploying a document would lead to.
+/// The outcome of a check: what a deployment of the document would lead to.
 pub struct Checked {
     pub outcome: Outcome,
     pub warnings: Vec<Finding>,

@@ -1,5 +1,4 @@
 //! Regular expressions with look-around and back-references: supported, but bounded.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, EvalError, Program};
 use swirl_model::Data;

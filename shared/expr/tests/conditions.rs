@@ -1,5 +1,4 @@
 //! SpEL, JEXL and CEL: the subset that conditions of workflows use.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{CompileError, Env, EvalError, Limits, Program};
 use swirl_model::Data;

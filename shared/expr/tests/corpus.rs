@@ -1,5 +1,4 @@
 //! Expressions with the values that jq 1.6 returns for them (`corpus/regenerate.py`).
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, Program};
 use swirl_model::Data;

@@ -1,5 +1,4 @@
 //! Without the counting allocator, the memory limit is enforced by estimates.
-#![allow(clippy::unwrap_used)]
 
 use swirl_expr::{Env, EvalError, Program};
 use swirl_model::Data;

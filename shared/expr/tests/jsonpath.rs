@@ -1,5 +1,4 @@
 //! JSONPath, one fact per line: `give(input, expression, output)`.
-#![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
 

@@ -1,6 +1,5 @@
 //! Large sources of every form: they are compiled in linear time, and evaluated without a stack overflow on the stack
 //! of a server's thread.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, Limits, PathExpr, Program};
 use swirl_model::Data;

@@ -1,5 +1,7 @@
 //! The tests of expressions.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 #[global_allocator]
 static ALLOCATOR: swirl_expr::CountingAllocator = swirl_expr::CountingAllocator::system();
 

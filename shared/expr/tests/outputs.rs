@@ -1,5 +1,4 @@
 //! The order of several outputs, and differences of jq 1.6 from later versions.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_expr::{Env, EvalError, Program};
 use swirl_model::Data;

@@ -1,5 +1,4 @@
 //! JSON Schema: a few lines cannot use more resources than permitted.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Map, Value, json};
 use swirl_expr::{JsonSchema, Limits, SchemaError};

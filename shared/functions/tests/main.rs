@@ -1,5 +1,7 @@
 //! The tests of calls, with services that they start.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod custom;
 mod ports;
 mod rest;

@@ -19,7 +19,7 @@ use swirl_documents::source::{self, Limits};
 use swirl_engine::Definition;
 use swirl_migrate::yaml;
 use swirl_model::workflow::Workflow;
-use swirl_model::{Data, WorkflowError};
+use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_presentation::{Format, Names, Rewound, Trail, render, render_with};
 use swirl_spec::Options;
 use swirl_spec::resource::MapResources;
@@ -41,7 +41,6 @@ const INSTANCES_MAX: usize = 100;
 const ENTRIES_MAX: usize = 2_000;
 const ITEMS_MAX: usize = 500;
 const DATA_BYTES_MAX: usize = 1 << 20;
-const SCENARIO_BYTES_MAX: usize = 4 << 20;
 
 /// There is no file beside a rehearsal, since there is no such folder.
 const PATH: &str = "/dev/null/rehearsal.scenario.yaml";
@@ -69,18 +68,32 @@ pub fn rehearse(asked: &Rehearsal, over: Arc<AtomicBool>) -> Result<Rehearsed, P
     let workflow = read(asked, &mocks)?;
     let document = source::parse(asked.document.as_bytes(), &Limits::default());
     let document = document.map_err(|error| invalid(vec![finding(&error)]))?;
+    let version = Definition::id_of(&workflow).version.to_string();
+    let mut document = document.to_data();
+    if document.get("version").is_some() {
+        // A number such as 1.10 would lose its zero.
+        document.set("version", Data::string(version.as_str()));
+    }
     let parts = Parts {
         asked,
         mocks: &mocks,
-        document: document.to_data(),
+        document,
         id: workflow.id.clone(),
     };
     let mut expect = Data::object();
     expect.set("status", Data::string("completed"));
-    let scenario = parse(&yaml(&parts.compose(expect)))?;
+    let text = yaml(&parts.compose(expect));
+    let most = Limits::default().bytes_max;
+    if text.len() > most {
+        return Err(wrong(format!(
+            "the definition, its files, the input and the mocks have {} bytes together, and {most} at most can be tried",
+            text.len()
+        )));
+    }
+    let scenario = parse(&text)?;
     let mut rehearsed = Rehearsed {
         id: Some(workflow.id.clone()),
-        version: Some(Definition::id_of(&workflow).version.to_string()),
+        version: Some(version),
         passed: millis(0),
         beginning: beginning(&workflow),
         diagram: Some(render(&workflow, Format::Svg)),
@@ -106,6 +119,11 @@ pub fn rehearse(asked: &Rehearsal, over: Arc<AtomicBool>) -> Result<Rehearsed, P
     rehearsed.message = cut.as_ref().map(ToString::to_string);
     if cut.is_none() {
         rehearsed.scenario = parts.scenario(&observed);
+        if rehearsed.scenario.is_none() {
+            let note =
+                "the run can't be written as a scenario that passes: it is probably too long";
+            rehearsed.notes.push(note.to_owned());
+        }
     }
     let read = read_all(&scenario).unwrap_or_default();
     let workflows: BTreeMap<String, &Workflow> = read
@@ -130,7 +148,7 @@ pub fn rehearse(asked: &Rehearsal, over: Arc<AtomicBool>) -> Result<Rehearsed, P
     Ok(rehearsed)
 }
 
-/// What is left for the answer.
+/// The room left in the answer.
 struct Room {
     entries: usize,
     bytes: usize,
@@ -320,7 +338,18 @@ fn instance(
     });
     let calls = calls.collect();
     let produced = one.produced.iter().take(ITEMS_MAX);
-    let produced = produced.map(|event| room.take(&event.to_data()));
+    let produced = produced.map(|event| {
+        let whole = event.to_data();
+        if !whole.exceeds(room.bytes) {
+            return room.take(&whole);
+        }
+        // It stays an event, without its data.
+        let without = CloudEvent {
+            data: None,
+            ..event.clone()
+        };
+        Value::from(&without.to_data())
+    });
     let produced = produced.collect();
     RehearsedInstance {
         id: one.id.clone(),
@@ -440,9 +469,6 @@ impl Parts<'_> {
     fn scenario(&self, observed: &Observed) -> Option<String> {
         for whole in [true, false] {
             let text = yaml(&self.compose(expected(observed, whole)));
-            if text.len() > SCENARIO_BYTES_MAX {
-                continue;
-            }
             let parsed = parse(&text).ok();
             if parsed.is_some_and(|scenario| passes(&scenario.expect, observed)) {
                 return Some(text);

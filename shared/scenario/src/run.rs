@@ -41,7 +41,7 @@ fn run_limited(scenario: &Scenario, limit: impl FnOnce(&mut World)) -> Result<Ob
     whole(run_cut(scenario, Keeps::Lines, limit)?)
 }
 
-/// What was observed, and why the run was stopped before its end.
+/// The outcome, and the reason if the run was stopped before its end.
 pub type Cut = (Observed, Option<WorldError>);
 
 fn whole((observed, cut): Cut) -> Result<Observed, RunError> {

@@ -1,8 +1,6 @@
 //! Checks the reader against the conformance suite: a definition that a scenario runs must be read without errors, and
 //! one that it expects to be rejected must be rejected at the locations that it states.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,6 @@
 //! The drafts of 0.1: their specifications contain no complete definition, so the documents here use every property,
 //! word and operator in their tables, and are read without findings.
 
-#![allow(clippy::unwrap_used)]
-
 use swirl_model::workflow::{Body, StateKind, Workflow};
 use swirl_spec::Options;
 use swirl_spec::reader;

@@ -1,7 +1,5 @@
 //! The specification's complete examples are read without errors, and no damaged document makes the reader panic.
 
-#![allow(clippy::unwrap_used)]
-
 use proptest::prelude::*;
 use serde_json::Value;
 use swirl_documents::diagnostic::Diagnostics;

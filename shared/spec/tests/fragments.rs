@@ -6,8 +6,6 @@
 //! findings. Every other error means that we don't know a part of the language, or that the specification is wrong;
 //! those are listed here.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 
 use serde_json::{Map, Value, json};

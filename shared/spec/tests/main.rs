@@ -1,5 +1,7 @@
 //! The tests of the readers.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod conformance;
 mod drafts;
 mod examples;

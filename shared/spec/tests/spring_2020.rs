@@ -2,8 +2,6 @@
 //! `text-0.1-release/` those of the release of 0.1, unchanged. Complete definitions validate. Outlines, which omit the
 //! workflow's head or definitions that they refer to, have exactly the findings listed here.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

@@ -3,8 +3,6 @@
 //! rejected as unknown. If an example omits something that its own specification requires, it has exactly the findings
 //! listed here.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 

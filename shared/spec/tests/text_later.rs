@@ -2,8 +2,6 @@
 //! have at least states. The complete ones are read without errors. The findings about the others (outlines without the
 //! definitions that they refer to, and examples that contradict their specification) are in one snapshot each.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write as _;
 use std::path::Path;
 

@@ -5,8 +5,6 @@
 //! finding missing. Other first lines: `# resource: URI = CONTENT`, `# workflows: ID, ID` (the deployed ones), `# now:
 //! INSTANT` and `# limit: bytes N`.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! Inputs that arrive during a call, at the same time as its answer: the inputs are processed first.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};

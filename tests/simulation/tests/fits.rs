@@ -1,5 +1,4 @@
 //! A stored scope that refers to missing parts of its definition is distinguished from one that may be driven.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use serde_json::{Value, json};
 use swirl_engine::{Definition, Env, NewInstance, Outcome, new_instance, step};

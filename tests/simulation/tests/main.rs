@@ -1,5 +1,7 @@
 //! The tests of the simulation.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod answers;
 mod capabilities;
 mod cluster;

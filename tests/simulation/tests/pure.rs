@@ -1,5 +1,4 @@
 //! First turns that are taken where instances are created.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -4,7 +4,6 @@
 //! The other simulations have the embedded store, in which an event and all that follows from it for instances is one
 //! step. On Redis it is many steps of many processes, with rules of their own. Only this simulation sees a fault in
 //! these rules.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};

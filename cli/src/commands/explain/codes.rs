@@ -247,7 +247,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "too-many-rehearsals",
-        "A rehearsal of this caller is under way, or the server makes as many as it may.",
+        "Another rehearsal is under way, and the server makes one at a time.",
         "Try again when it has been answered; a rehearsal takes ten seconds at most.",
     ),
     (

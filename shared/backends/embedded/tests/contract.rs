@@ -1,5 +1,4 @@
 //! Runs the contract in memory and on disk.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Crashes: kill -9, a full disk, damage, a second process.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod damage;
 

@@ -1,5 +1,4 @@
 //! Clients that wait for the end of an instance.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::pin::pin;
 use std::sync::Arc;

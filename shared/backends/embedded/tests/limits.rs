@@ -1,5 +1,4 @@
 //! Everything has a limit. Anything beyond it is refused, or the oldest is dropped.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,7 @@
 //! The tests of the embedded store.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod contract;
 mod crash;
 mod ends;

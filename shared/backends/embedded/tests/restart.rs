@@ -1,6 +1,5 @@
 //! Runs the contract on a store that is closed and reopened before every step without a held lease, so everything must
 //! be on disk.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};

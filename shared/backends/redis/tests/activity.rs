@@ -1,5 +1,4 @@
 //! Counts the activity of running instances without reading each.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Tells which events instances wait for, since other events need no order.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

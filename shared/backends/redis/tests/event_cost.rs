@@ -1,5 +1,4 @@
 //! The number of Redis functions and of sequential round trips that an event takes, with the turn that it causes.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Histories are followed: every addition is recorded, in the same step.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The common data of a fork's branches is read once, and never confused with that of another fork.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

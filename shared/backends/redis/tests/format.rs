@@ -1,5 +1,4 @@
 //! Builds with different record formats in one namespace.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! A server without memory: operations that free memory still work.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

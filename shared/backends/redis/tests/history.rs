@@ -1,5 +1,4 @@
 //! History keeps the newest lines, however they were added, and packs many lines into few elements.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

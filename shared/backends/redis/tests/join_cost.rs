@@ -1,5 +1,4 @@
 //! The cost of a fork in Redis commands, from the commit that forks to the one that joins, with the driver's requests.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

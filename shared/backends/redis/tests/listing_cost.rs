@@ -1,5 +1,4 @@
 //! A listing reads little of instances whose records are large.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

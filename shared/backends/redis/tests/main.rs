@@ -1,5 +1,7 @@
 //! The tests of the store, each with a server of its own.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod activity;
 mod awaited;
 mod contract;

@@ -1,5 +1,4 @@
 //! If one workflow has thousands of waiting scopes, scopes of others that lost their task are still found.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

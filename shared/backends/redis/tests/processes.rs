@@ -1,5 +1,4 @@
 //! The processes that are remembered, and those that are forgotten.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use swirl_model::time::Timestamp;
 use swirl_ports::{PROCESSES_MAX, ProcessInfo};

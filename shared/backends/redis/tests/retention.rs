@@ -1,5 +1,4 @@
 //! Ended instances are removed, most of them many at a time.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! Ten thousand branches that end at the same time, and their join.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
 //! The language, one fact per line: `give(input, filter, output)`.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod basics;
 mod collections;

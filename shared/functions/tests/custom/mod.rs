@@ -1,7 +1,6 @@
 //! Custom function types, implemented by services and commands, and processes that tasks run.
 
 // Clippy's exceptions for tests don't cover helper functions of integration tests.
-#![allow(clippy::unwrap_used)]
 
 #[cfg(unix)]
 mod exec;

@@ -1,7 +1,6 @@
 //! Functions behind their port: fetched documents, and calls of a workflow's functions.
 
 // Clippy's exceptions for tests don't cover helper functions of integration tests.
-#![allow(clippy::unwrap_used)]
 
 mod breaker;
 mod calls;

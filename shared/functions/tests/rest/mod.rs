@@ -1,7 +1,6 @@
 //! Calls of operations over real connections, to servers on this machine.
 
 // Clippy's exceptions for tests don't cover helper functions of integration tests.
-#![allow(clippy::unwrap_used)]
 
 mod auth;
 mod calls;

@@ -2,7 +2,6 @@
 //! run.
 
 // Clippy's exceptions for tests don't cover helper functions of integration tests.
-#![allow(clippy::unwrap_used)]
 
 mod agents;
 mod amqp;

@@ -176,3 +176,55 @@ fn files_of_this_machine_cannot_be_read() {
     let found = run(&given).unwrap();
     assert!(found.scenario.unwrap().contains("c.json"));
 }
+
+/// A version that looks like a number stays what is written.
+#[test]
+fn a_version_keeps_its_digits() {
+    let document = "
+id: order
+version: 1.10
+specVersion: '0.8'
+states: [{name: A, type: inject, data: {}, end: true}]
+";
+    let found = run(&asked(document, "")).unwrap();
+    assert_eq!(found.version.as_deref(), Some("1.10"));
+    assert_eq!(found.instances[0].version, "1.10");
+    let text = found.scenario.unwrap();
+    assert!(
+        text.contains("'1.10'") || text.contains("\"1.10\""),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_parts_of_a_request_have_a_limit_together() {
+    let mut large = asked(ORDER, MOCKS);
+    for name in ["a.json", "b.json"] {
+        large
+            .resources
+            .insert(name.to_owned(), "x".repeat(600 << 10));
+    }
+    let refused = run(&large).unwrap_err();
+    assert!(refused.detail.contains("together"), "{}", refused.detail);
+}
+
+/// Produced events are objects, also if the answer has no room for their data.
+#[test]
+fn a_long_event_is_shown_without_its_data() {
+    let document = "
+id: order
+version: 1.0.0
+specVersion: '0.8'
+events: [{name: Sent, type: sent, source: /order, kind: produced}]
+states:
+  - name: A
+    type: inject
+    data: {}
+    end: {produceEvents: [{eventRef: Sent, data: '${ {text: (\"x\" * 700000)} }'}, {eventRef: Sent, data: '${ {text: (\"x\" * 700000)} }'}]}
+";
+    let found = run(&asked(document, "")).unwrap();
+    let produced = &found.instances[0].produced;
+    assert_eq!(produced.len(), 2);
+    assert!(produced.iter().all(|event| event["type"] == "sent"));
+    assert!(produced.iter().any(|event| event.get("data").is_none()));
+}

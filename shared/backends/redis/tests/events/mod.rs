@@ -1,5 +1,4 @@
 //! Events with several processes at once, and with processes that die halfway.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

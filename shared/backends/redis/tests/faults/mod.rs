@@ -1,5 +1,4 @@
 //! Faults that only a real server can show: it goes away and comes back, forgets scripts, or a connection breaks.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod budget;
 mod connections;

@@ -1,6 +1,5 @@
 //! A commit that is planned from what its lease knows leaves the same data as one that is planned from a second read:
 //! the same random operations run in two namespaces, one for each, and all of Redis is compared after every step.
-#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod creations;
 mod operations;
