@@ -60,9 +60,11 @@ impl Service {
         let room = self.queue.room().await.min(SWEEP_MAX).max(least);
         if room < SOME {
             let late = self.store.runnable_of_each(LOOKED_AT, FEW).await?;
+            tracing::debug!(late = late.len(), "scopes are late beside a backlog");
             self.queue.push_late_of(late).await;
         } else {
             let late = self.store.runnable(room).await?;
+            tracing::debug!(late = late.len(), room, "scopes are late");
             self.queue.push_late(late).await;
         }
         for dropped in self.events.expire(self.clock.now()).await? {

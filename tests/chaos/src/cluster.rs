@@ -109,6 +109,15 @@ impl Cluster {
             .collect()
     }
 
+    /// Copies the logs of all processes to a folder.
+    pub fn copy_logs(&self, into: &Path) -> Result<()> {
+        std::fs::create_dir_all(into)?;
+        for process in &self.processes {
+            process.copy_log(into)?;
+        }
+        Ok(())
+    }
+
     /// The URLs of the API.
     pub fn apis(&self) -> Vec<String> {
         let all = self.processes.iter();

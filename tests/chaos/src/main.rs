@@ -27,6 +27,7 @@ Runs a cluster under faults and compares every output and effect with the expect
                       or --soak yes ten for each client]
   --hold N            if an instance never ends, keeps the cluster for N minutes, so that it can be examined
                       [default: 0]
+  --logs DIR          copies the processes' logs there; their level is SWIRL_LOG [default: info]
   --fan N             elements of each foreach [default: 50]
   --report FILE       also writes the report as Markdown";
 
@@ -114,6 +115,7 @@ fn options() -> Result<Option<(Options, Option<PathBuf>)>, String> {
             "--at-once" => options.at_once = number()?.max(1) as usize,
             "--backlog" => backlog = Some(number()?.max(1) as usize),
             "--hold" => options.hold = Duration::from_secs(60 * number()?),
+            "--logs" => options.logs = Some(value.clone().into()),
             "--fan" => options.fan = number()? as usize,
             "--report" => file = Some(value.clone().into()),
             "--hostile" => options.hostile = value == "yes",

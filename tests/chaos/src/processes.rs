@@ -107,10 +107,11 @@ impl Process {
             Role::Worker => command.args(["--worker-lease", &self.lease]),
             Role::Coordinator => command.args(["--auth-mode", "off"]),
         };
+        let level = std::env::var("SWIRL_LOG").ok();
         let child = command
             .args(&self.flags)
             .envs(self.variables.iter().cloned())
-            .env("SWIRL_LOG", "info")
+            .env("SWIRL_LOG", level.as_deref().unwrap_or("info"))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -182,6 +183,12 @@ impl Process {
 
     pub fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(Child::id)
+    }
+
+    /// Copies the log to a folder.
+    pub fn copy_log(&self, into: &Path) -> Result<()> {
+        std::fs::copy(&self.log, into.join(format!("{}.log", self.name)))?;
+        Ok(())
     }
 
     pub fn tail(&self) -> String {

@@ -74,6 +74,8 @@ pub struct Options {
     pub liveness: Duration,
     /// If some don't end in that time, the cluster is kept for this long, so that it can be examined.
     pub hold: Duration,
+    /// The folder to which the processes' logs are copied.
+    pub logs: Option<PathBuf>,
 }
 
 impl Options {
@@ -99,6 +101,7 @@ impl Options {
             flags: Vec::new(),
             liveness: Duration::from_secs(90),
             hold: Duration::ZERO,
+            logs: None,
         }
     }
 }
@@ -135,6 +138,9 @@ pub fn run(options: &Options, progress: &(dyn Fn(&str) + Sync)) -> Result<Report
             stopped = stopped() => stopped.err().map(Err),
         }
     });
+    if let Some(logs) = &options.logs {
+        lock(&cluster).copy_logs(logs)?;
+    }
     let Some(result) = result else {
         // The fault injector ends first, because it holds the processes, which end with their last holder.
         drop(runtime);

@@ -128,6 +128,7 @@ impl Driver {
         let Some(suspects) = suspects else {
             return Ok(None);
         };
+        let asked = self.clock.now();
         let mut count = self.store.attempt(scope).await?;
         let mut alone = None;
         if count >= SUSPECTED {
@@ -157,6 +158,8 @@ impl Driver {
             self.store.clear_attempts(scope, true).await?;
             return Err(Error::Attempts { count });
         }
+        let waited_ms = self.clock.now().0.saturating_sub(asked.0);
+        tracing::debug!(count, waited_ms, "a scope is tried again");
         Ok(Some(Attempt { alone }))
     }
 
