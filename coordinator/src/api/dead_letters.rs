@@ -106,7 +106,7 @@ fn corrected(mut letter: DeadLetter, payload: String) -> Result<DeadLetter, Prob
     letter.headers.retain(|(name, _)| !is_coding(name));
     for (name, value) in &mut letter.headers {
         if name.eq_ignore_ascii_case("content-type") {
-            value.truncate(value.find(';').unwrap_or(value.len()));
+            *value = without_charset(value);
         }
     }
     letter.payload = payload.into_bytes();
@@ -114,6 +114,19 @@ fn corrected(mut letter: DeadLetter, payload: String) -> Result<DeadLetter, Prob
     let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
     read_message(headers, &letter.payload).map_err(|error| wrong(error.to_string()))?;
     Ok(letter)
+}
+
+/// A content type without its charset, for a payload that is UTF-8 now. Other parameters stay.
+fn without_charset(content_type: &str) -> String {
+    let is_charset = |part: &&str| {
+        let name = part.split('=').next().unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("charset")
+    };
+    let parts: Vec<&str> = content_type
+        .split(';')
+        .filter(|part| !is_charset(part))
+        .collect();
+    parts.join(";")
 }
 
 pub async fn remove(
@@ -208,5 +221,25 @@ fn summary(letter: &DeadLetter) -> dead_letters::DeadLetter {
         event: (event != EventName::default()).then_some(event),
         headers: None,
         payload: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_charset;
+
+    #[test]
+    fn a_correction_keeps_the_parameters_of_the_content_type_but_the_charset() {
+        let kept = [
+            ("application/json", "application/json"),
+            ("text/plain; charset=latin1", "text/plain"),
+            (
+                "application/json; Charset=\"utf-16\"; profile=a",
+                "application/json; profile=a",
+            ),
+        ];
+        for (before, after) in kept {
+            assert_eq!(without_charset(before), after);
+        }
     }
 }

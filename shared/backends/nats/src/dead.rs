@@ -218,7 +218,8 @@ impl DeadLetters {
         }
     }
 
-    /// Sends a dead letter again to its original subject. It stays a dead letter until [`DeadLetters::remove`].
+    /// Sends a dead letter again to its original subject. It stays a dead letter until [`DeadLetters::remove`]. JetStream
+    /// drops a repeat, so two operators who send the same letter at once don't send it twice.
     ///
     /// # Errors
     /// NATS doesn't accept the message.
@@ -227,6 +228,10 @@ impl DeadLetters {
         for (name, value) in &letter.headers {
             headers.append(name.as_str(), value.as_str());
         }
+        // A corrected payload is another message.
+        let payload_hash = blake3::hash(&letter.payload).to_hex();
+        let id = format!("letter-{}-{}", letter.sequence, &payload_hash[..16]);
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id.as_str());
         let (subject, payload) = (letter.subject.clone(), letter.payload.clone());
         let context = &self.streams.context;
         let sent = context.publish_with_headers(subject, headers, payload);

@@ -110,12 +110,23 @@ async fn events_of_users_arrive_and_produced_ones_are_marked() {
             .await
             .is_err()
     );
-    let letters = DeadLetters::new(rig.streams.clone())
-        .list(0, 10, |letter| letter)
-        .await
-        .unwrap()
-        .letters;
-    assert_eq!(letters[0].reason, "it has no type");
+    let dead = DeadLetters::new(rig.streams.clone());
+    let mut letters = dead.list(0, 10, |letter| letter).await.unwrap().letters;
+    let mut letter = letters.remove(0);
+    assert_eq!(letter.reason, "it has no type");
+
+    // Two operators send it again at once, and a third one corrects it.
+    let messages = async || {
+        let stream = context.get_stream("SWIRL_default_EVENTS").await.unwrap();
+        stream.cached_info().state.messages
+    };
+    let before = messages().await;
+    let both = futures::future::try_join(dead.send_again(&letter), dead.send_again(&letter));
+    both.await.unwrap();
+    assert_eq!(messages().await, before + 1);
+    letter.payload = "{\"type\":\"mine\"}".into();
+    dead.send_again(&letter).await.unwrap();
+    assert_eq!(messages().await, before + 2);
 }
 
 /// The mark says that this installation has processed this one event.
