@@ -67,6 +67,20 @@ pub fn typed_error(function: Option<&Function>, mut error: WorkflowError) -> Wor
     error
 }
 
+/// The error of a task that got no token, whatever the reason.
+fn without_token(error: WorkflowError) -> WorkflowError {
+    WorkflowError {
+        status: Some(401),
+        problem: Some(Box::new(Description {
+            kind: format!("{OWN_TYPES}authentication"),
+            title: Some("Authentication".to_owned()),
+            instance: None,
+            detail: Some(error.message.clone()),
+        })),
+        ..WorkflowError::new("authentication", error.message)
+    }
+}
+
 /// A request of a call.
 #[derive(Debug, Clone)]
 pub struct SentRequest {
@@ -289,7 +303,10 @@ pub fn answering(
             }
             _ => {
                 let after_ms = after.millis_from(now);
-                let error = typed_error(function, error);
+                let error = match asked.for_token {
+                    true => without_token(error),
+                    false => typed_error(function, error),
+                };
                 return Ok(Answering::Error { error, after_ms });
             }
         },

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use swirl_documents::diagnostic::{Diagnostic, Place};
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
-use swirl_model::ids::DefinitionId;
+use swirl_model::ids::{DefinitionId, ScopeId};
 use swirl_model::instance::{Header, InstanceState, Status};
 use swirl_model::time::Timestamp;
 use swirl_model::{CloudEvent, Data};
@@ -422,12 +422,22 @@ fn observe(
         .chunk_by_mut(|one, other| one.scope.instance == other.scope.instance)
     {
         in_document_order(of_one, |call| (call.at, &call.scope.scope));
-    }
-    for call in seen.calls {
-        calls
-            .entry(call.scope.instance.to_string())
-            .or_default()
-            .extend(seen_calls(&call, scenario.clock, sent));
+        let stopped = world.clock.now();
+        let mut requests: Vec<(Timestamp, &ScopeId, ObservedCall)> = of_one
+            .iter()
+            .flat_map(|call| {
+                let until = call.cut.unwrap_or(stopped).min(stopped);
+                seen_calls(call, scenario.clock, sent, until)
+                    .into_iter()
+                    .map(|(at, request)| (at, &call.scope.scope, request))
+            })
+            .collect();
+        requests.sort_by_key(|(at, ..)| *at);
+        in_document_order(&mut requests, |(at, scope, _)| (*at, scope));
+        if let Some(call) = of_one.first() {
+            let requests = requests.into_iter().map(|(.., request)| request);
+            calls.insert(call.scope.instance.to_string(), requests.collect());
+        }
     }
     let mut produced: BTreeMap<String, Vec<CloudEvent>> = BTreeMap::new();
     for (instance, event) in seen.produced {
@@ -457,12 +467,13 @@ fn observe(
     })
 }
 
-/// A call, or its requests.
+/// A call, or its requests that had begun when it was given up or the run stopped, with their times.
 fn seen_calls(
     call: &swirl_world::Call,
     clock: Timestamp,
     sent: &SentRequests,
-) -> Vec<ObservedCall> {
+    until: Timestamp,
+) -> Vec<(Timestamp, ObservedCall)> {
     let is_task = !call.of.place.is_empty();
     let place = is_task.then(|| call.of.task_place().to_owned());
     let seen = ObservedCall {
@@ -476,22 +487,26 @@ fn seen_calls(
         request: None,
     };
     let Some(requests) = sent.take(&call.key, call.at) else {
-        return vec![seen];
+        return vec![(call.at, seen)];
     };
-    let observed = requests.into_iter().map(|sent| ObservedCall {
-        at_ms: seen.at_ms.saturating_add_unsigned(sent.after_ms),
-        request: Some(sent.request),
-        ..match sent.of_task {
-            true => seen.clone(),
-            false => ObservedCall {
-                function: String::new(),
-                arguments: Data::NULL,
-                place: None,
-                ..seen.clone()
-            },
-        }
+    let observed = requests.into_iter().map(|sent| {
+        let at = Timestamp(call.at.0.saturating_add_unsigned(sent.after_ms));
+        let request = ObservedCall {
+            at_ms: at.0 - clock.0,
+            request: Some(sent.request),
+            ..match sent.of_task {
+                true => seen.clone(),
+                false => ObservedCall {
+                    function: String::new(),
+                    arguments: Data::NULL,
+                    place: None,
+                    ..seen.clone()
+                },
+            }
+        };
+        (at, request)
     });
-    observed.collect()
+    observed.filter(|(at, _)| *at <= until).collect()
 }
 
 fn refused_starts(world: &World) -> Vec<(String, String)> {

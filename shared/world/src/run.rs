@@ -188,16 +188,25 @@ impl FunctionCaller for MockCaller {
             at: self.clock.now(),
             of: request.function.clone(),
             auth: request.auth.clone(),
+            cut: None,
         };
         let mock = (self.answer)(&request);
+        let mut under_way = None;
         if let Some(recorder) = self.recorder.get() {
             match mock {
                 Mock::Unknown => recorder.unknown(call),
                 Mock::Silent | Mock::Next(_) => {}
-                _ => recorder.call(call),
+                _ => {
+                    under_way = Some(UnderWay {
+                        recorder,
+                        clock: &self.clock,
+                        number: recorder.call(call),
+                        has_ended: false,
+                    });
+                }
             }
         }
-        match mock {
+        let result = match mock {
             Mock::Answer { after_ms, result }
             | Mock::Next(Some(NextMessage { after_ms, result })) => {
                 if after_ms > 0 {
@@ -212,6 +221,26 @@ impl FunctionCaller for MockCaller {
                 swirl_model::error::names::FUNCTION_ERROR,
                 format!("no answer is given for '{}'", request.function.name),
             )),
+        };
+        if let Some(under_way) = &mut under_way {
+            under_way.has_ended = true;
+        }
+        result
+    }
+}
+
+/// A recorded call. If it is dropped before it has ended, it was given up.
+struct UnderWay<'a> {
+    recorder: &'a Recorder,
+    clock: &'a VirtualClock,
+    number: usize,
+    has_ended: bool,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if !self.has_ended {
+            self.recorder.cut(self.number, self.clock.now());
         }
     }
 }

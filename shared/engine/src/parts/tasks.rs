@@ -54,25 +54,28 @@ impl Ctx<'_> {
         let def = self.def;
         let raw = self.scope.data.clone();
         if position.task.is_none() {
-            if let Some(condition) = task.condition
-                && !self.view().condition(condition, &raw)?
-            {
-                self.emit(Event::StateSkipped {
-                    state: id,
-                    name: state.name.clone(),
-                });
-                return Ok(Some(self.after_skipped(id)));
+            let run = TaskRun {
+                raw: def.uses.task.then(|| raw.clone()),
+                started_at: self.now(),
+                ..TaskRun::default()
+            };
+            if let Some(condition) = task.condition {
+                let mut view = self.view();
+                view.task.run = Some(&run);
+                if !view.condition(condition, &raw)? {
+                    self.emit(Event::StateSkipped {
+                        state: id,
+                        name: state.name.clone(),
+                    });
+                    return Ok(Some(self.after_skipped(id)));
+                }
             }
             self.emit(Event::StateEntered {
                 state: id,
                 name: state.name.clone(),
                 purpose: Purpose::Main,
             });
-            position.task = Some(Box::new(TaskRun {
-                raw: def.uses.task.then(|| raw.clone()),
-                started_at: self.now(),
-                ..TaskRun::default()
-            }));
+            position.task = Some(Box::new(run));
             self.move_to(position.clone());
         }
         if let (Some(schema), _) = &def.state_schemas[id.0 as usize] {
