@@ -6,6 +6,7 @@ use swirl_model::workflow::{Count, Repeat};
 
 use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj};
+use crate::build::earlier::loose;
 use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 
@@ -21,6 +22,19 @@ pub(crate) fn delay(ctx: &mut Ctx<'_>, state: &mut Node) {
 
 /// `execTimeout` of the workflow is `timeouts.workflowExecTimeout`.
 pub(crate) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
+    if let Some(timeout) = root.get_mut("execTimeout")
+        && timeout.get("duration").is_none()
+        && let Some(time) = timeout.take("time")
+    {
+        // As in the specification's own example.
+        loose::warn(
+            ctx,
+            &time,
+            "'time' is taken as 'duration'",
+            "write 'duration'",
+        );
+        timeout.put("duration", time);
+    }
     if let Some(timeout) = root.get("execTimeout").cloned()
         && timeout.members().is_some()
         && timeout.get("duration").is_none()

@@ -34,7 +34,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         ("errorRef", "error"),
         ("defaultCondition", "default"),
         ("sleep", "delay"),
-        ("duration", "timeDelay"),
+        ("/states/duration", "timeDelay"),
         ("eventTimeout", "timeout"),
         ("numCompleted", "n"),
     ],

@@ -18,7 +18,7 @@ pub(super) const DIALECT: Dialect = Dialect {
         ("produceEventRef", "triggerEventRef"),
         ("consumeEventRef", "resultEventRef"),
         ("defaultCondition", "default"),
-        ("duration", "timeDelay"),
+        ("/states/duration", "timeDelay"),
         ("numCompleted", "n"),
         ("errorRef", "error"),
         ("specVersion", "schemaVersion"),

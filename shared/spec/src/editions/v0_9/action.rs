@@ -38,6 +38,16 @@ fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
         ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         return consume(ctx, node, None);
     }
+    // The specification's own example and its description have 'name'.
+    let by_name = node.get("name").filter(|_| node.get("event").is_none());
+    if let Some(name) = by_name {
+        let location = ctx.location(name);
+        let message = "'name' is taken as 'event'".to_owned();
+        let hint = "write 'subscribe: {event: ...}'".to_owned();
+        ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
+        let obj = ctx.object(node, "'subscribe'", &["name", "timeout"])?;
+        return consume(ctx, name, Some(obj));
+    }
     let obj = ctx.object(node, "'subscribe'", &["event", "timeout"])?;
     match obj.get("event") {
         Some(event) => consume(ctx, event, Some(obj)),

@@ -55,15 +55,21 @@ pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
     let by_name = action
         .get("functionRef")
         .is_some_and(|function| function.as_str().is_some());
-    if !by_name || action.get("arguments").is_none() {
+    let words = ["arguments", "args"];
+    let Some(word) = words.into_iter().find(|word| action.get(word).is_some()) else {
+        return;
+    };
+    if !by_name {
         return;
     }
-    let (Some(function), Some(arguments)) = (action.take("functionRef"), action.take("arguments"))
-    else {
+    let (Some(function), Some(arguments)) = (action.take("functionRef"), action.take(word)) else {
         return;
     };
     let location = ctx.location(&arguments);
-    let message = "'arguments' belongs in 'functionRef'; it is taken as if it were there";
+    let message = match word {
+        "args" => "'args' belongs in 'functionRef' as 'arguments'; it is taken as if it were there",
+        _ => "'arguments' belongs in 'functionRef'; it is taken as if it were there",
+    };
     let hint = "write 'functionRef: {refName: ..., arguments: ...}'".to_owned();
     ctx.warn_as_is(
         &location,

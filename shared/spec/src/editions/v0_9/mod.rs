@@ -69,7 +69,9 @@ pub(super) const RULES: &[Rule] = &[
         .with(document::policy)
         .knowing(&["policy"]),
     Rule::at("/events/*").with(document::event),
-    Rule::at("/**/actions/*").with(document::arguments_beside),
+    Rule::at("/**/actions/*")
+        .with(document::arguments_beside)
+        .knowing(&["args"]),
     Rule::at("/states/*/action").with(document::arguments_beside),
     Rule::at("/states/*[type=sleep]").with(document::no_sleep),
     Rule::at("/states/*[type=delay]").with(document::no_sleep),

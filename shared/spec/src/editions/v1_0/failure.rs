@@ -42,20 +42,14 @@ impl Reader<'_, '_> {
         let except = obj.get("exceptWhen");
         let except_when = except.and_then(|node| self.expr(node, "'exceptWhen'", DEFINITION));
         let retry = match obj.get("retry") {
-            None => None,
-            Some(node) => {
-                let named = match node.as_str() {
-                    Some(name) => Some(self.named(node, name, "retry", |reuse| &reuse.retries)?),
-                    None => None,
-                };
-                Some(self.retry_policy(named.as_ref().unwrap_or(node), outside)?)
-            }
+            None => Some(None),
+            Some(node) => self.retry(node, outside).map(Some),
         };
         let handler = obj.get("do").map(|node| self.tasks(node, "'do'"));
         self.params.truncate(outside);
         let then = match obj.get("then") {
-            Some(node) => Some(self.directive(list, place, node)?),
-            None => None,
+            None => Some(None),
+            Some(node) => self.directive(list, place, node).map(Some),
         };
         Some(StateKind::Try(Box::new(Try {
             body,
@@ -63,10 +57,19 @@ impl Reader<'_, '_> {
             variable,
             when,
             except_when,
-            retry,
+            retry: retry?,
             handler,
-            then,
+            then: then?,
         })))
+    }
+
+    /// A policy or the name of one.
+    fn retry(&mut self, node: &Node, visible: usize) -> Option<TaskRetry> {
+        let named = match node.as_str() {
+            Some(name) => Some(self.named(node, name, "retry", |reuse| &reuse.retries)?),
+            None => None,
+        };
+        self.retry_policy(named.as_ref().unwrap_or(node), visible)
     }
 
     fn caught(&mut self, node: &Node) -> Option<CaughtError> {

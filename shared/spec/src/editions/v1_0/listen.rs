@@ -109,25 +109,12 @@ impl Reader<'_, '_> {
                 [] => self.missing(obj, what, &STRATEGIES),
                 several => self.exclusive(obj, what, several),
             }
+            for strategy in &given {
+                self.filters(obj, what, strategy, sight);
+            }
             return None;
         };
-        let filters = obj.get(strategy)?;
-        let filters: Vec<Option<TaskFilter>> = match *strategy {
-            "one" => vec![self.one_filter(filters, sight)],
-            "any" if filters.items().is_some_and(<[Node]>::is_empty) => {
-                let message = format!("{what} takes every event there is");
-                let hint = "name the events with filters: each event costs a step".to_owned();
-                self.warn(filters, codes::ANY_EVENT, message, hint);
-                vec![Some(self.any_event())]
-            }
-            _ => {
-                let items = self.full_list(filters, &format!("'{strategy}'"))?;
-                items
-                    .iter()
-                    .map(|item| self.one_filter(item, sight))
-                    .collect()
-            }
-        };
+        let filters = self.filters(obj, what, strategy, sight);
         let until = match obj.get("until").filter(|_| stops) {
             None => None,
             Some(node) if *strategy != "any" => {
@@ -144,9 +131,37 @@ impl Reader<'_, '_> {
         };
         let consume = Consume {
             all: *strategy == "all",
-            filters: filters.into_iter().collect::<Option<_>>()?,
+            filters: filters?,
         };
         Some((consume, until))
+    }
+
+    /// The filters of one strategy.
+    fn filters(
+        &mut self,
+        obj: Obj<'_>,
+        what: &str,
+        strategy: &str,
+        sight: Sight,
+    ) -> Option<Vec<TaskFilter>> {
+        let node = obj.get(strategy)?;
+        let filters: Vec<Option<TaskFilter>> = match strategy {
+            "one" => vec![self.one_filter(node, sight)],
+            "any" if node.items().is_some_and(<[Node]>::is_empty) => {
+                let message = format!("{what} takes every event there is");
+                let hint = "name the events with filters: each event costs a step".to_owned();
+                self.warn(node, codes::ANY_EVENT, message, hint);
+                vec![Some(self.any_event())]
+            }
+            _ => {
+                let items = self.full_list(node, &format!("'{strategy}'"))?;
+                items
+                    .iter()
+                    .map(|item| self.one_filter(item, sight))
+                    .collect()
+            }
+        };
+        filters.into_iter().collect()
     }
 
     fn any_event(&mut self) -> TaskFilter {

@@ -153,22 +153,49 @@ impl Reader<'_, '_> {
             .collect();
         let kind = match given.as_slice() {
             [kind] => *kind,
-            [] => {
-                self.no_kind(obj, name);
-                return None;
-            }
-            _ => {
-                let words = kinds.iter().map(|kind| kind.word);
-                let several: Vec<&str> = words.filter(|word| obj.has(word)).collect();
-                self.exclusive(obj, &format!("the task '{name}'"), &several);
+            several => {
+                if several.is_empty() {
+                    self.no_kind(obj, name);
+                } else {
+                    let words = kinds.iter().map(|kind| kind.word);
+                    let several: Vec<&str> = words.filter(|word| obj.has(word)).collect();
+                    self.exclusive(obj, &format!("the task '{name}'"), &several);
+                }
+                // Whatever the task does, the rest can be wrong, too.
+                self.common(list, place, obj);
                 return None;
             }
         };
         let known = [&[kind.word], kind.others, &COMMON[..]].concat();
         self.object(node, &format!("the task '{name}'"), &known)?;
+        let (state, task) = self.common(list, place, obj);
+        let work = (kind.read)(
+            self,
+            Given {
+                node: obj.get(kind.word)?,
+                task: obj,
+                name,
+                list,
+                place,
+                then: state.next.as_ref(),
+            },
+        );
+        Some(State {
+            name: name.into(),
+            kind: work?,
+            task: Some(Box::new(Task {
+                extensions: self.extensions_of(kind.word),
+                ..task
+            })),
+            ..state
+        })
+    }
+
+    /// The properties that all tasks have.
+    fn common(&mut self, list: &mut List, place: usize, obj: Obj<'_>) -> (State, Task) {
+        let node = obj.node;
         let mut task = Task {
             definition: node.to_data(),
-            extensions: self.extensions_of(kind.word),
             is_inner: self.is_inner,
             ..Task::default()
         };
@@ -176,7 +203,6 @@ impl Reader<'_, '_> {
             task.condition = self.expr(node, "'if'", TASK_INPUT);
         }
         let mut state = State {
-            name: name.into(),
             flow: list.flow,
             pointer: self.location(node).place.pointer,
             ..State::default()
@@ -189,18 +215,7 @@ impl Reader<'_, '_> {
         if let Some(node) = obj.get("timeout") {
             state.timeout = self.timeout_of(node, DEFINITION);
         }
-        let then = self.then_of(list, place, obj.get("then"));
-        let work = (kind.read)(
-            self,
-            Given {
-                node: obj.get(kind.word)?,
-                task: obj,
-                name,
-                list,
-                place,
-                then: then.as_ref(),
-            },
-        );
+        state.next = self.then_of(list, place, obj.get("then"));
         if let Some(node) = obj.get("output") {
             let output = self.output(node, DEFINITION);
             task.output = output.value;
@@ -220,10 +235,7 @@ impl Reader<'_, '_> {
         if task.condition.is_some() && place + 1 < list.ids.len() {
             list.edges.push((place, place + 1));
         }
-        state.next = then;
-        state.kind = work?;
-        state.task = Some(Box::new(task));
-        Some(state)
+        (state, task)
     }
 
     fn no_kind(&mut self, obj: Obj<'_>, name: &str) {

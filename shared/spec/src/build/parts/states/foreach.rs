@@ -1,7 +1,7 @@
 //! ForEach state: actions for each element of an array.
 
 use swirl_documents::codes;
-use swirl_model::workflow::{Body, Count, Foreach, IterationMode, StateKind, UnderWhen};
+use swirl_model::workflow::{Body, Count, Foreach, IterationMode, Language, StateKind, UnderWhen};
 
 use super::{Done, StateReader};
 use crate::build::ctx::{Ctx, Obj};
@@ -92,6 +92,13 @@ fn param(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> String {
         let message = format!("'iterationParam' is '{name}', and a name is meant");
         ctx.loose(node, message, format!("write '{meant}'"));
         return meant.to_owned();
+    }
+    // Where it is only a key of the iteration's data, it need not be the name of a variable.
+    let is_key = ctx.dialect.language == Language::JsonPath
+        && !name.trim().is_empty()
+        && !name.contains(['$', '{', '}', '[', ']', '.', '\'', '"']);
+    if is_key {
+        return name;
     }
     if let Some(node) = obj.get("iterationParam") {
         ctx.error(
