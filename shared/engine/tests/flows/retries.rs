@@ -366,7 +366,7 @@ fn a_failed_async_call_is_not_repeated() {
 }
 
 /// Iterations that take five seconds each; returns the fork's number.
-fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
+pub(crate) fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
     let mut make = Make::new();
     let (input, body) = (make.expr("[1, 2, 3]"), make.calls("f"));
     let state = StateKind::Foreach(Foreach {
@@ -421,7 +421,6 @@ fn a_damaged_notification_is_rejected() {
     let merged = |merge| BranchResult::Done {
         merges: vec![merge],
         result: None,
-        left: false,
         ended: None,
         context: None,
     };
