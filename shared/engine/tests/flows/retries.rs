@@ -25,6 +25,26 @@ fn ok(after: i64, name: &str) -> Answer {
     (after, Ok(data!({(name): true})))
 }
 
+#[test]
+fn a_repeated_state_waits_again_for_the_events_that_it_lacks() {
+    let mut make = Make::new();
+    let both = Wait::All(vec![Wait::Event(0), Wait::Event(1)]);
+    let entries = vec![entry(&mut make, &["a", "b"], both, "f")];
+    waiting(&mut make, true, entries);
+    make.0.states[1].timeout = seconds(5);
+    make.0.states[1].on_errors = vec![Handler {
+        retry: Some(HandlerRetry {
+            policy: twice(1).unwrap(),
+            source: false,
+        }),
+        ..Handler::default()
+    }];
+    let mut rig = Rig::new(make.0, data!({}), |name, _| ok(1, name));
+    rig.event("a", 1);
+    rig.event("b", 8);
+    completed(rig.run(), 9, data!({"a": 1, "b": 8, "f": true}));
+}
+
 /// Two entries in parallel.
 fn two_entries() -> Make {
     let mut make = Make::new();
