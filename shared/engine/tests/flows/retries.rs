@@ -26,6 +26,32 @@ fn ok(after: i64, name: &str) -> Answer {
 }
 
 #[test]
+fn a_given_result_that_cannot_be_merged_is_an_error_of_its_action() {
+    let mut make = Make::new();
+    let (good, bad) = (make.call("g"), make.call("f"));
+    let list = make.list(vec![good, bad]);
+    make.0.problems = Some("https://serverlessworkflow.io/spec/errors/");
+    make.state(ROOT, StateKind::Operation(list), end());
+    make.0.states[0].on_errors = vec![Handler {
+        retry: Some(HandlerRetry {
+            policy: twice(2).unwrap(),
+            source: true,
+        }),
+        then: Then::Rethrow,
+        ..Handler::default()
+    }];
+    let mut rig = Rig::new(make.0, data!({}), |name, _| match name {
+        "f" => failing("Bad"),
+        _ => ok(0, name),
+    });
+    faulted(rig.run(), "Bad");
+    let result = data!([1]);
+    let ended = rig.operate(Input::Skip { result }, 10);
+    faulted(ended, "MergeTypeMismatch");
+    assert_eq!(count(&rig, "g"), 1, "the state isn't repeated");
+}
+
+#[test]
 fn a_repeated_state_waits_again_for_the_events_that_it_lacks() {
     let mut make = Make::new();
     let both = Wait::All(vec![Wait::Event(0), Wait::Event(1)]);
