@@ -10,7 +10,7 @@ use crate::error::WorkflowError;
 use crate::ids::{DefinitionId, InstanceId, ScopeRef};
 use crate::instance::{EndStatus, ParentLink};
 use crate::scope::{
-    BranchResult, Compensation, Cursor, Exit, Fork, Frame, Merge, Position, Purpose, Scope,
+    BranchResult, Compensation, Cursor, Exit, Fork, Frame, Merge, Position, Purpose, Said, Scope,
     StartEvent, Timer,
 };
 use crate::time::Timestamp;
@@ -77,6 +77,11 @@ pub enum Input {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         done: Option<u32>,
     },
+    /// After `workflowExecTimeout`: a branch only waits now, or does so no more (docs/language.md#decision-81).
+    Waits {
+        fork: u32,
+        said: Said,
+    },
     /// The fork that this scope belongs to is closed, or the instance must end.
     Cancel {
         status: EndStatus,
@@ -142,6 +147,9 @@ impl Input {
                 format!("{word}-{wait}-{slot}-{}", event.key())
             }
             Input::Joined { fork, .. } => format!("fork-{fork}"),
+            Input::Waits { fork, said } => {
+                format!("waits-{fork}-{}-{}", said.index, said.turn)
+            }
             Input::Cancel { .. } => "cancel".to_owned(),
             Input::Retry => "retry".to_owned(),
             Input::GoOn { since } => format!("go-on-{}", since.0),
@@ -369,6 +377,9 @@ pub enum Event {
     Fault(Option<WorkflowError>),
     #[serde(skip)]
     SoftTimeout,
+    /// The branch has told the scope around it whether it only waits.
+    #[serde(skip)]
+    Told(bool),
     /// The end of the instance has been passed on to its schedule.
     #[serde(skip)]
     Rescheduled,
@@ -412,6 +423,7 @@ impl Event {
                 | LastError(_)
                 | Fault(_)
                 | SoftTimeout
+                | Told(_)
                 | Rescheduled
                 | Steps(_)
                 | Waited

@@ -51,6 +51,17 @@ impl ScopeId {
     pub fn child(&self, fork: u32, index: u32) -> ScopeId {
         ScopeId::new(format!("{}.{fork}.{index}", self.0))
     }
+
+    /// The scope that forked this one, the fork, and the place of this scope in it.
+    pub fn origin(&self) -> Option<(ScopeId, u32, u32)> {
+        let (rest, index) = self.0.rsplit_once('.')?;
+        let (parent, fork) = rest.rsplit_once('.')?;
+        Some((
+            ScopeId::new(parent),
+            fork.parse().ok()?,
+            index.parse().ok()?,
+        ))
+    }
 }
 
 /// A scope of an instance: tasks refer to it.

@@ -93,6 +93,9 @@ pub struct Scope {
     /// `workflowExecTimeout` has passed and the running state is being finished.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
+    /// Of a branch after `workflowExecTimeout`: the scope around it knows that it only waits.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub told: bool,
     /// Of the root: the end of the instance has had its schedule create the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rescheduled: bool,
@@ -375,6 +378,12 @@ pub struct ForkRun {
     /// The branch whose error faulted the instance: a retry continues there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
+    /// What branches said last. Some of them may be done since.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<Said>,
+    /// All branches that aren't done only wait.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub waits: bool,
 }
 
 /// A result that will be merged into the state data.
@@ -457,6 +466,7 @@ impl Scope {
             last_error: None,
             fault: None,
             timed_out: false,
+            told: false,
             rescheduled: false,
             steps: 0,
             waited: false,

@@ -325,6 +325,7 @@ fn describe_event(
         | Event::LastError(_)
         | Event::Fault(_)
         | Event::SoftTimeout
+        | Event::Told(_)
         | Event::Rescheduled
         | Event::Steps(_)
         | Event::Waited

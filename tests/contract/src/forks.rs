@@ -152,6 +152,32 @@ pub async fn batches_open_more_branches(b: Backend) {
     assert_eq!(notified(&b.inbox(&root("a")).await).len(), 1);
 }
 
+/// A scope may need fewer results for a while, or none, and is notified at once if they are there.
+pub async fn a_fork_may_need_less_for_a_while(b: Backend) {
+    fork_of(&b, 3, 3, 3).await;
+    let needs = |needed| {
+        let (fork, open) = (1, 3);
+        change(vec![Command::ExtendFork { fork, open, needed }])
+    };
+    b.act(&root("a"), needs(0)).await;
+    let inbox = b.inbox(&root("a")).await;
+    assert_eq!(notified(&inbox), [Vec::<u32>::new()]);
+    assert!(
+        matches!(inbox[0].input, Input::Joined { done: Some(0), .. }),
+        "{inbox:?}"
+    );
+    b.act(&root("a"), needs(1).consumed(&["fork-1-1"])).await;
+    assert!(b.inbox(&root("a")).await.is_empty());
+    assert_eq!(report(&b, 2, done()).await, [root("a")]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![2]]);
+    b.act(&root("a"), needs(2).consumed(&["fork-1-2"])).await;
+    assert_eq!(report(&b, 0, done()).await, [root("a")]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 2]]);
+    b.act(&root("a"), needs(3).consumed(&["fork-1-3"])).await;
+    assert_eq!(report(&b, 1, done()).await, [root("a")]);
+    assert_eq!(notified(&b.inbox(&root("a")).await), [vec![0, 1, 2]]);
+}
+
 pub async fn a_failed_branch_is_revived(b: Backend) {
     fork_of(&b, 2, 2, 2).await;
     report(&b, 0, BranchResult::Failed(fault())).await;
@@ -300,7 +326,6 @@ pub async fn results_share_a_limit(b: Backend) {
     let large = |letter: &str| BranchResult::Done {
         merges: Vec::new(),
         result: Some(Data::from(serde_json::Value::from(letter.repeat(4_000)))),
-        left: false,
         ended: None,
         context: None,
     };
@@ -394,7 +419,6 @@ pub async fn the_scopes_of_an_instance_share_a_limit(b: Backend) {
     let result = |bytes: usize| BranchResult::Done {
         merges: Vec::new(),
         result: Some(data(bytes)),
-        left: false,
         ended: None,
         context: None,
     };

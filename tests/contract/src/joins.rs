@@ -27,7 +27,6 @@ fn large(index: u32, bytes: usize) -> BranchResult {
     BranchResult::Done {
         merges: Vec::new(),
         result: Some(Data::string(letter.to_string().repeat(bytes))),
-        left: false,
         ended: None,
         context: None,
     }

@@ -92,7 +92,6 @@ pub fn done() -> BranchResult {
     BranchResult::Done {
         merges: Vec::new(),
         result: Some(data!(1)),
-        left: false,
         ended: None,
         context: None,
     }
@@ -150,6 +149,8 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
         needed: total,
         list: None,
         failed: None,
+        said: Vec::new(),
+        waits: false,
     };
     blocked(Work::Fork(run))
 }

@@ -162,7 +162,7 @@ macro_rules! store_suite {
             branches { branches_keep_their_data }
             forks {
                 branches_join_once, a_failed_branch_is_reported_at_once, a_closed_fork_cancels_the_rest,
-                batches_open_more_branches, a_failed_branch_is_revived,
+                batches_open_more_branches, a_fork_may_need_less_for_a_while, a_failed_branch_is_revived,
                 a_batch_reports_the_number_of_results, a_failure_is_reported_again, all_failed_branches_are_revived,
                 another_failed_branch_is_reported, only_failed_branches_are_revived, results_share_a_limit,
                 the_scopes_of_an_instance_share_a_limit, waiting_inputs_count,

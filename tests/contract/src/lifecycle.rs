@@ -172,7 +172,6 @@ pub async fn null_is_an_output(b: Backend) {
         let report = Command::Report(BranchResult::Done {
             merges: Vec::new(),
             result: result.clone(),
-            left: false,
             ended: None,
             context: None,
         });

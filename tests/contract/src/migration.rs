@@ -98,7 +98,6 @@ async fn forking(b: &Backend, id: &str) {
     let result = BranchResult::Done {
         merges: vec![Merge::new(Some(PathId(3)), data!(7))],
         result: None,
-        left: false,
         ended: None,
         context: None,
     };

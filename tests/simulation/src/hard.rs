@@ -114,6 +114,24 @@ states:
   - {name: Z, type: operation, actions: [{functionRef: slow}, {eventRef: {triggerEventRef: Made, data: "${ {n: 4} }"}}], end: true}
 "#;
 
+/// When its time is over, two branches only wait, and the third one may have failed or still work. The branches of `Z` run
+/// to their end.
+const SOFT_TIMEOUT: &str = r#"start: A
+timeouts: {workflowExecTimeout: {duration: PT6S, runBefore: Z}}
+states:
+  - name: A
+    type: parallel
+    end: true
+    branches:
+      - {name: X, actions: [{functionRef: slow, sleep: {after: PT4H}}, {functionRef: slow}]}
+      - {name: Y, actions: [{functionRef: slow, sleep: {before: PT5H}}]}
+      - {name: V, actions: [{functionRef: slow}, {functionRef: repaired}, {functionRef: slow}]}
+  - name: Z
+    type: parallel
+    branches: [{name: X, actions: [{functionRef: quick}]}, {name: Y, actions: [{functionRef: quick, sleep: {after: PT5S}}]}]
+    end: true
+"#;
+
 /// Ends forty seconds after the beginning of a run.
 const SCHEDULED: &str = r#"start: {stateName: A, schedule: {interval: "R/PT5S/2023-11-14T22:14:00Z"}}
 states: [{name: A, type: operation, end: true, actions: [{functionRef: slow}]}]
@@ -297,6 +315,16 @@ pub fn all() -> Vec<Hard> {
             "a timeout with runBefore",
             TIMEOUT,
             vec![begin()],
+            &["main terminated"],
+        ),
+        hard(
+            "a timeout that lets branches finish",
+            SOFT_TIMEOUT,
+            vec![
+                begin(),
+                (9_000, me(Action::Retry)),
+                (29_000, me(Action::Retry)),
+            ],
             &["main terminated"],
         ),
         hard(

@@ -22,7 +22,6 @@ fn result(index: u32) -> BranchResult {
     BranchResult::Done {
         merges: Vec::new(),
         result: Some(Data::string(format!("{index:0>200}"))),
-        left: false,
         ended: None,
         context: None,
     }

@@ -19,7 +19,8 @@ impl Ctx<'_> {
         call: u32,
     ) -> Step {
         if kind.detached && !self.is_detached() {
-            self.detach(&run, call)?;
+            self.detach(&run, call)
+                .map_err(|error| self.error_of(action, error))?;
             self.list(run);
             return Ok(Next::Done(None));
         }

@@ -101,7 +101,8 @@ impl Ctx<'_> {
             ActionKind::Call(kind) => self.attempt_call(run, action, kind, call),
             ActionKind::Event(kind) => self.attempt_event(run, action, kind, call),
             ActionKind::Expression { detached, .. } if *detached && !self.is_detached() => {
-                self.detach(&run, call)?;
+                self.detach(&run, call)
+                    .map_err(|error| self.error_of(action, error))?;
                 self.list(run);
                 Ok(Next::Done(None))
             }

@@ -70,7 +70,7 @@ impl Ctx<'_> {
         let taken = match taken {
             Ok(taken) => taken.unwrap_or_default(),
             Err(error) if may_retry => return self.action_failed(error, false),
-            Err(error) => return Err(error),
+            Err(error) => return Err(self.error_of(action, error)),
         };
         self.disarm(|kind| matches!(kind, TimerKind::Action | TimerKind::ConsumeEvent));
         let name = self.action_name(action);

@@ -66,7 +66,6 @@ impl Ctx<'_> {
                 let done = BranchResult::Done {
                     merges: self.scope.merges.clone(),
                     result: self.scope.result.clone(),
-                    left: false,
                     context: self.scope.context.clone(),
                     ended: self.is_in_race().then(|| self.now()),
                 };
@@ -320,22 +319,5 @@ impl Ctx<'_> {
         let message = "the sub-workflow was terminated by its workflowExecTimeout";
         self.notify_parent_of_end(message);
         self.close(status, None);
-    }
-
-    /// Leaves the state without a transition: the root scope is terminated, a branch reports.
-    pub(crate) fn leave(&mut self) {
-        self.abandon();
-        if matches!(self.scope.role, Role::Root) {
-            return self.time_out();
-        }
-        self.disarm(|_| true);
-        self.emit(swirl_model::event::Event::Moved(Cursor::Ended));
-        self.command(Command::Report(BranchResult::Done {
-            merges: Vec::new(),
-            result: None,
-            left: true,
-            context: None,
-            ended: self.is_in_race().then(|| self.now()),
-        }));
     }
 }

@@ -48,6 +48,7 @@ impl Ctx<'_> {
                 entry: index,
                 fork,
                 failed: false,
+                said: None,
             });
         });
     }

@@ -76,6 +76,8 @@ impl Ctx<'_> {
             needed,
             list,
             failed: None,
+            said: Vec::new(),
+            waits: false,
         }));
         if let Some(pause) = pause {
             self.arm(TimerKind::Pause, &pause)?;
@@ -83,15 +85,21 @@ impl Ctx<'_> {
         Ok(())
     }
 
+    /// The scope is notified again when enough branches are done, or all that don't only wait.
     pub fn extend_fork(&mut self, run: &ForkRun, open: u32, needed: u32) {
+        let news = match run.idle() {
+            0 => needed,
+            idle => needed.min(open.saturating_sub(idle)),
+        };
         self.command(Command::ExtendFork {
             fork: run.fork,
             open,
-            needed,
+            needed: news,
         });
         self.work(Work::Fork(ForkRun {
             open,
             needed,
+            waits: false,
             ..run.clone()
         }));
     }

@@ -122,11 +122,16 @@ impl Ctx<'_> {
         self.end_attempt(run.clone());
         match &handler.then {
             Then::Rethrow => return Err(error),
-            Then::Throw(throw) => return Err(self.thrown(throw, &error)?),
+            Then::Throw(throw) => {
+                let thrown = self.thrown(throw, &error).unwrap_or_else(|own| own);
+                return Err(self.error_of(&def.workflow[id], thrown));
+            }
             Then::Continue | Then::Next(_) => {}
         }
-        if let Some(filter) = &handler.data {
-            self.merge_error(filter, &error)?;
+        if let Some(filter) = &handler.data
+            && let Err(own) = self.merge_error(filter, &error)
+        {
+            return Err(self.error_of(&def.workflow[id], own));
         }
         match handler.then {
             Then::Next(_) => Ok(self.leave_by(Exit::Action(id, index), error)),

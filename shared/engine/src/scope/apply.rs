@@ -30,6 +30,7 @@ pub fn apply(scope: &mut Scope, event: &Event) {
         Event::LastError(error) => scope.last_error = error.clone(),
         Event::Fault(error) => scope.fault = error.clone(),
         Event::SoftTimeout => scope.timed_out = true,
+        Event::Told(told) => scope.told = *told,
         Event::Rescheduled => scope.rescheduled = true,
         Event::Steps(steps) => scope.steps = *steps,
         Event::Waited => scope.waited = true,

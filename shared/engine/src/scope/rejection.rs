@@ -14,6 +14,8 @@ pub enum Rejection {
     NotTaken,
     #[error("the fork is over")]
     ForkOver,
+    #[error("something newer is known already")]
+    Outdated,
     #[error("nothing has failed here")]
     NotFaulted,
     #[error("there is no such state")]

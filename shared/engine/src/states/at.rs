@@ -205,7 +205,6 @@ impl<'c, 'a> At<'c, 'a> {
         let done = BranchResult::Done {
             merges,
             result: None,
-            left: false,
             context: None,
             ended: None,
         };

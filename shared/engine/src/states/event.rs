@@ -19,22 +19,16 @@ use crate::scope::{Check, Next, Step};
 
 impl Kind for EventState {
     fn begin(&self, at: &mut At<'_, '_>) -> Step {
-        let arrived = at.take_start_events();
-        if !arrived.is_empty() {
-            at.set_events(EventRun {
-                arrived,
-                ..EventRun::default()
-            });
-            return progress(self, at);
+        let run = EventRun {
+            arrived: at.take_start_events(),
+            ..EventRun::default()
+        };
+        // The events of a start are all there. A repeated state has those of the attempt before.
+        let waits = run.arrived.is_empty() || lacks_events(self, &run);
+        at.set_events(run);
+        if waits {
+            wait_for_rest(self, at)?;
         }
-        at.set_events(EventRun::default());
-        let slots = at.event_slots(self)?;
-        at.subscribe(slots);
-        if let Some(timeout) = &self.timeout {
-            at.arm(TimerKind::Event, timeout)?;
-        }
-        arm_entries(self, at)?;
-        at.work(Work::Events);
         // A wait for events that must not have happened may be satisfied already.
         progress(self, at)
     }
@@ -206,9 +200,15 @@ fn finish_by(at: &mut At<'_, '_>, entry: u16) -> Step {
 
 /// Waits again for the missing events, because a failure ended all waits.
 fn wait_again(state: &EventState, at: &mut At<'_, '_>) -> Check {
-    if state.exclusive || at.events().expired {
+    let run = at.events();
+    if run.expired || state.exclusive && !lacks_events(state, &run) {
         return Ok(());
     }
+    wait_for_rest(state, at)
+}
+
+/// Waits for the events that are still missing, with all timeouts.
+fn wait_for_rest(state: &EventState, at: &mut At<'_, '_>) -> Check {
     subscribe_rest(state, at)?;
     if !at.waits() {
         return Ok(());
@@ -242,6 +242,15 @@ fn is_over(run: &EventRun, index: u16) -> bool {
     run.done.contains(&index)
         || run.lapsed.contains(&index)
         || run.forks.iter().any(|entry| entry.entry == index)
+}
+
+/// Whether the state can't continue with the events that have arrived.
+fn lacks_events(state: &EventState, run: &EventRun) -> bool {
+    let mut entries = (0u16..).zip(&state.entries);
+    match state.exclusive {
+        true => run.running.is_none() && !entries.any(|(_, entry)| is_ready(run, entry)),
+        false => entries.any(|(index, entry)| !is_over(run, index) && !is_ready(run, entry)),
+    }
 }
 
 fn is_ready(run: &EventRun, entry: &OnEvents) -> bool {

@@ -84,21 +84,26 @@ impl Ctx<'_> {
         results: Vec<(u32, BranchResult)>,
         done: Option<u32>,
     ) -> Result<Step, Rejection> {
-        // This notification belongs to an earlier batch of the fork and is too late.
         let enough = done.is_none_or(|done| done >= run.needed);
         let batch = results.is_empty() && enough && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
-            return Err(Rejection::ForkOver);
+            // This notification belongs to an earlier batch of the fork and is too late.
+            if run.idle() == 0 {
+                return Err(Rejection::ForkOver);
+            }
+            self.others_wait(run, &results);
+            return Ok(Ok(Next::Block));
         }
         self.emit(Event::Joined {
             fork,
             in_state: self.state_name(),
         });
-        if was_left(&results) {
-            self.leave();
-            return Ok(Ok(Next::Block));
+        let mut run = run.clone();
+        match batch {
+            true => run.said.clear(),
+            false => run.forget(&results),
         }
-        Ok(self.join(run, results))
+        Ok(self.join(&run, results))
     }
 
     fn join(&mut self, run: &ForkRun, results: Vec<(u32, BranchResult)>) -> Step {
@@ -124,10 +129,6 @@ impl Ctx<'_> {
     /// The actions of an entry in its own fork are done, or failed.
     fn entry_joined(&mut self, entry: EntryFork, results: Vec<(u32, BranchResult)>) -> Step {
         Ok(match results.into_iter().next() {
-            Some((_, BranchResult::Done { left: true, .. })) => {
-                self.change_events(|run| run.forks.retain(|other| other.fork != entry.fork));
-                Next::Block
-            }
             Some((_, BranchResult::Done { merges, .. })) => {
                 let Some((id, state)) = self.state() else {
                     return Ok(Next::Block);
@@ -166,12 +167,6 @@ fn is_timeout(error: &WorkflowError) -> bool {
         names::EVENT_TIMEOUT,
     ];
     timeouts.contains(&error.name.as_str())
-}
-
-fn was_left(results: &[(u32, BranchResult)]) -> bool {
-    results
-        .iter()
-        .any(|(_, result)| matches!(result, BranchResult::Done { left: true, .. }))
 }
 
 fn merges_of(results: &[(u32, BranchResult)]) -> Vec<Merge> {

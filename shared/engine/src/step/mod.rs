@@ -127,6 +127,8 @@ impl Ctx<'_> {
                 let edited = self.edit(state.as_deref(), data, context);
                 edited.map(|()| Ok(Next::Block))
             }
+            // A retry needs to know which branches only wait, and they don't say so again.
+            Input::Waits { fork, said } => self.branch_waits(fork, said).map(Ok),
             _ if faulted => Err(Rejection::Ended),
             Input::Timer { seq } => self.timer(seq),
             Input::TimedOutMeanwhile { seq } => self.timed_out_meanwhile(seq),

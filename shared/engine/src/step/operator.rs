@@ -45,16 +45,26 @@ impl Ctx<'_> {
         }
         match position.work {
             Work::List(run) => self.retry_list(run, result),
-            Work::Fork(mut run) => match run.failed.take() {
-                Some(index) => {
-                    let fork = run.fork;
-                    self.work(Work::Fork(run));
-                    let others = result.is_none();
-                    self.revive(fork, index, again(result), others);
+            Work::Fork(mut run) => {
+                let (fork, failed) = (run.fork, run.failed.take());
+                // The others still wait, and don't say so again.
+                let mut said = run.said.iter_mut();
+                if let Some(said) = said.find(|said| failed == Some(said.index)) {
+                    said.waits = false;
                 }
-                // Asks for the results that the branches reached meanwhile.
-                None => self.revive(run.fork, 0, Input::Retry, true),
-            },
+                self.work(Work::Fork(run.clone()));
+                match failed {
+                    Some(index) => {
+                        let others = result.is_none();
+                        self.revive(fork, index, again(result), others);
+                    }
+                    // Asks for the results that the branches reached meanwhile.
+                    None => self.revive(fork, 0, Input::Retry, true),
+                }
+                if !run.said.is_empty() {
+                    self.extend_fork(&run, run.open, run.needed);
+                }
+            }
             Work::Finish { way, from } => {
                 let step = self.resume_finish(way, from);
                 self.follow(step);
@@ -134,6 +144,9 @@ impl Ctx<'_> {
             return;
         }
         for entry in &mut run.forks {
+            if let Some(said) = entry.said.as_mut().filter(|_| entry.failed) {
+                said.waits = false;
+            }
             entry.failed = false;
         }
         self.set_events(run);

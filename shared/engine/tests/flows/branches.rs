@@ -162,7 +162,6 @@ fn the_first_in_time_wins_a_race_however_late_it_is_noticed() {
     let done = |at: i64| BranchResult::Done {
         merges: Vec::new(),
         result: Some(data!((at))),
-        left: false,
         context: None,
         ended: Some(Timestamp(at)),
     };

@@ -7,6 +7,7 @@ mod frames;
 mod listens;
 mod retries;
 mod rig;
+mod soft;
 mod starts;
 
 use rig::{Ended, Make, Rig, after, end, failing, seconds, to};

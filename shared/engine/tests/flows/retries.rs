@@ -25,6 +25,52 @@ fn ok(after: i64, name: &str) -> Answer {
     (after, Ok(data!({(name): true})))
 }
 
+#[test]
+fn a_given_result_that_cannot_be_merged_is_an_error_of_its_action() {
+    let mut make = Make::new();
+    let (good, bad) = (make.call("g"), make.call("f"));
+    let list = make.list(vec![good, bad]);
+    make.0.problems = Some("https://serverlessworkflow.io/spec/errors/");
+    make.state(ROOT, StateKind::Operation(list), end());
+    make.0.states[0].on_errors = vec![Handler {
+        retry: Some(HandlerRetry {
+            policy: twice(2).unwrap(),
+            source: true,
+        }),
+        then: Then::Rethrow,
+        ..Handler::default()
+    }];
+    let mut rig = Rig::new(make.0, data!({}), |name, _| match name {
+        "f" => failing("Bad"),
+        _ => ok(0, name),
+    });
+    faulted(rig.run(), "Bad");
+    let result = data!([1]);
+    let ended = rig.operate(Input::Skip { result }, 10);
+    faulted(ended, "MergeTypeMismatch");
+    assert_eq!(count(&rig, "g"), 1, "the state isn't repeated");
+}
+
+#[test]
+fn a_repeated_state_waits_again_for_the_events_that_it_lacks() {
+    let mut make = Make::new();
+    let both = Wait::All(vec![Wait::Event(0), Wait::Event(1)]);
+    let entries = vec![entry(&mut make, &["a", "b"], both, "f")];
+    waiting(&mut make, true, entries);
+    make.0.states[1].timeout = seconds(5);
+    make.0.states[1].on_errors = vec![Handler {
+        retry: Some(HandlerRetry {
+            policy: twice(1).unwrap(),
+            source: false,
+        }),
+        ..Handler::default()
+    }];
+    let mut rig = Rig::new(make.0, data!({}), |name, _| ok(1, name));
+    rig.event("a", 1);
+    rig.event("b", 8);
+    completed(rig.run(), 9, data!({"a": 1, "b": 8, "f": true}));
+}
+
 /// Two entries in parallel.
 fn two_entries() -> Make {
     let mut make = Make::new();
@@ -366,7 +412,7 @@ fn a_failed_async_call_is_not_repeated() {
 }
 
 /// Iterations that take five seconds each; returns the fork's number.
-fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
+pub(crate) fn iterating(mode: IterationMode, pause: Option<Period>) -> (Rig, u32) {
     let mut make = Make::new();
     let (input, body) = (make.expr("[1, 2, 3]"), make.calls("f"));
     let state = StateKind::Foreach(Foreach {
@@ -421,7 +467,6 @@ fn a_damaged_notification_is_rejected() {
     let merged = |merge| BranchResult::Done {
         merges: vec![merge],
         result: None,
-        left: false,
         ended: None,
         context: None,
     };

@@ -38,6 +38,9 @@ pub struct EntryFork {
     /// It has failed and has not continued since: a retry continues there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub failed: bool,
+    /// What it said last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Said>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -18,10 +18,6 @@ pub enum BranchResult {
             deserialize_with = "crate::data::present"
         )]
         result: Option<Data>,
-        /// `workflowExecTimeout` has passed and the branch only waited: its state is left
-        /// (docs/language.md#decision-81).
-        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        left: bool,
         /// The branch's `$context`, if it has one.
         #[serde(
             default,
@@ -78,6 +74,39 @@ impl BranchResult {
         let message =
             format!("the results of all branches would be larger than {results_max} bytes");
         BranchResult::Failed(WorkflowError::new(names::LIMIT_EXCEEDED, message))
+    }
+}
+
+/// What a branch says about itself after `workflowExecTimeout` (docs/language.md#decision-81).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Said {
+    pub index: u32,
+    /// Greater each time, since messages may come twice, or a later one first.
+    pub turn: u32,
+    /// It only waits.
+    pub waits: bool,
+}
+
+impl ForkRun {
+    /// How many branches only wait, as far as they have said so.
+    pub fn idle(&self) -> u32 {
+        self.said.iter().filter(|said| said.waits).count() as u32
+    }
+
+    /// Takes in what a branch says. Returns whether it is news.
+    pub fn hear(&mut self, said: Said) -> bool {
+        match self.said.iter_mut().find(|old| old.index == said.index) {
+            Some(old) if old.turn >= said.turn => return false,
+            Some(old) => *old = said,
+            None => self.said.push(said),
+        }
+        true
+    }
+
+    /// Forgets what branches with results have said.
+    pub fn forget(&mut self, results: &[(u32, BranchResult)]) {
+        let is_done = |index: u32| results.iter().any(|(done, _)| *done == index);
+        self.said.retain(|said| !is_done(said.index));
     }
 }
 
