@@ -54,13 +54,6 @@ const FAULTS: [(&str, &str, &str, &str); 12] = [
         "bad-expression",
         "/tasks/0/retry/0/expression",
     ),
-    // The table above it calls this 'duration'.
-    (
-        "0.6",
-        "ExecTimeout Definition",
-        "unknown-property",
-        "/execTimeout/time",
-    ),
     // An interval with a start and an end, which the same specifications don't allow.
     ("0.6", "Start Definition", "bad-interval", "/start/schedule"),
     ("0.7", "Start Definition", "bad-interval", "/start/schedule"),
@@ -85,13 +78,7 @@ const FAULTS: [(&str, &str, &str, &str); 12] = [
         "bad-name",
         "/functions/0/name",
     ),
-    // The table above it has 'event' and 'timeout'.
-    (
-        "0.9",
-        "Susbscribe Definition",
-        "unknown-property",
-        "/states/0/actions/0/subscribe/name",
-    ),
+    // The YAML twin has the older 'eventRef' around it.
     (
         "0.9",
         "Susbscribe Definition",

@@ -3,7 +3,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::{
     Action, ActionHandler, ActionId, ActionKind, ExprId, ListId, OnParentEnd, RetryErrors, Subflow,
-    Then,
+    Template, Then,
 };
 
 use super::jq_text::{grouped, one, piped, uses_variable};
@@ -321,6 +321,18 @@ impl Writer<'_> {
                 Some(Some(vec![("continue-after-error".to_owned(), task)]))
             }
             Then::Throw(throw) => {
+                let parts = [&throw.kind, &throw.status, &throw.title, &throw.detail];
+                let mut given = parts.into_iter().flatten();
+                let is_computed = given.any(|part| !matches!(part, Template::Literal(_)));
+                let retries = self.at.is_some_and(|id| {
+                    let state = &self.workflow[id];
+                    let mut handlers = state.on_errors.iter();
+                    !state.retries.is_empty() || handlers.any(|handler| handler.retry.is_some())
+                });
+                self.cannot_if(
+                    is_computed && retries,
+                    "an action's handler computes an error in a state that is retried: DSL 1.0 repeats the state if that fails",
+                );
                 let raise = self.thrown(throw);
                 Some(Some(vec![("throw".to_owned(), raise)]))
             }

@@ -6,7 +6,6 @@ use swirl_model::workflow::{Count, Repeat};
 
 use crate::build::advice::Advice;
 use crate::build::ctx::{Ctx, Obj};
-use crate::build::earlier::loose;
 use crate::build::expression::VisibleVars;
 use crate::build::references::EventUse;
 
