@@ -27,6 +27,7 @@ mod search;
 pub mod sign_in;
 pub mod start;
 pub mod system;
+mod trend;
 pub mod views;
 
 use serde::Deserialize;

@@ -20,6 +20,7 @@ pub mod queries;
 pub mod queue;
 pub mod reads;
 pub mod store;
+pub mod trend;
 pub mod views;
 
 pub use audit::{AuditEntry, AuditLog, AuditSubject};
@@ -55,4 +56,5 @@ pub use queries::{
 pub use queue::{LateScope, Queue, Receipt, Task, Tasks};
 pub use reads::{ReadMark, Reads};
 pub use store::Store;
+pub use trend::{Tally, Trend};
 pub use views::{SavedView, SavedViews, VIEWS_MAX};

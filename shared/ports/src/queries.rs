@@ -15,6 +15,7 @@ use swirl_model::time::Timestamp;
 
 use crate::error::Result;
 use crate::execution::InstanceRecords;
+use crate::trend::Trend;
 
 /// A row of a listing. It has a bounded size, since a listing has many.
 #[derive(Debug, Clone)]
@@ -256,6 +257,10 @@ pub trait InstanceQueries: InstanceRecords {
 
     /// Returns the number of instances of all workflows together, and of each named workflow.
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)>;
+
+    /// Returns how many instances have begun and ended lately. Each start and each end is counted once, in the write
+    /// that it is part of, by the clock of the store or of the process that wrote it. `now`: the end of the trend.
+    async fn trend(&self, now: Timestamp) -> Result<Trend>;
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
     /// Returns the history, with the number of older entries that are no longer kept.

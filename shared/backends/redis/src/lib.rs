@@ -65,6 +65,7 @@ mod slots;
 mod snapshot;
 mod store;
 mod timers;
+mod trend;
 mod unread;
 mod views;
 mod waits;
