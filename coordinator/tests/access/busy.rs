@@ -19,7 +19,7 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{
     Counts, Error, ExecutionStore, Filter, InstanceQueries, InstanceRecords, Keep, Page, Result,
-    Trend,
+    Trend, VersionCounts,
 };
 use swirl_servers::PATIENCE;
 use tokio::net::TcpListener;
@@ -68,6 +68,10 @@ impl InstanceQueries for Occupying {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.store.counts(workflows).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.store.counts_by_version(workflow).await
     }
 
     async fn trend(&self, now: Timestamp) -> Result<Trend> {

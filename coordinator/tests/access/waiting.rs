@@ -13,7 +13,9 @@ use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
-use swirl_ports::{Counts, Filter, InstanceQueries, InstanceRecords, Keep, Page, Result, Trend};
+use swirl_ports::{
+    Counts, Filter, InstanceQueries, InstanceRecords, Keep, Page, Result, Trend, VersionCounts,
+};
 use tokio::sync::Notify;
 
 use crate::running::{Reads, Setup, client};
@@ -52,6 +54,10 @@ impl InstanceQueries for EndsDuringPoll {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.store.counts(workflows).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.store.counts_by_version(workflow).await
     }
 
     async fn trend(&self, now: Timestamp) -> Result<Trend> {

@@ -51,7 +51,7 @@ pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread
 pub use processes::{PROCESSES_MAX, ProcessInfo, SeenProcess};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
-    InstanceQueries, Keep, KeptHistory, Page, Summary, Values,
+    InstanceQueries, Keep, KeptHistory, Page, Summary, Values, VersionCounts,
 };
 pub use queue::{LateScope, Queue, Receipt, Task, Tasks};
 pub use reads::{ReadMark, Reads};

@@ -18,7 +18,7 @@ use swirl_ports::{
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
     KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords, Operated, OutboxEntry,
     Page as ListPage, PendingStart, PendingStartsMax, Released, Removed, Result, Suspended, Trend,
-    Whole,
+    VersionCounts, Whole,
 };
 
 use crate::Embedded;
@@ -337,6 +337,10 @@ impl InstanceQueries for Embedded {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.count(workflows)
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.count_by_version(workflow)
     }
 
     async fn trend(&self, now: Timestamp) -> Result<Trend> {

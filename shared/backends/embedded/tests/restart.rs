@@ -228,6 +228,10 @@ impl InstanceQueries for Restarting {
         self.get().counts(workflows).await
     }
 
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.get().counts_by_version(workflow).await
+    }
+
     async fn trend(&self, now: Timestamp) -> Result<Trend> {
         self.get().trend(now).await
     }

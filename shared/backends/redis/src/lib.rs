@@ -67,6 +67,7 @@ mod store;
 mod timers;
 mod trend;
 mod unread;
+mod versions;
 mod views;
 mod waits;
 mod watch;

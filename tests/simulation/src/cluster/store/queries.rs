@@ -37,6 +37,11 @@ impl InstanceQueries for SharedStore {
         self.call(|inner| block_on(inner.counts(workflows))).await
     }
 
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.call(|inner| block_on(inner.counts_by_version(workflow)))
+            .await
+    }
+
     async fn trend(&self, now: Timestamp) -> Result<Trend> {
         self.call(|inner| block_on(inner.trend(now))).await
     }
