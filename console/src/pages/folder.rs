@@ -39,6 +39,8 @@ struct Listed {
     told: String,
     /// The number of definitions that can be deployed; none if another one cannot.
     ready: usize,
+    /// Some of them are deployed already.
+    goes_on: bool,
 }
 
 struct Row {
@@ -79,11 +81,14 @@ enum Meaning {
 }
 
 pub async fn choose(visitor: Visitor) -> Answer {
-    answer(&visitor, StatusCode::OK, String::new(), String::new(), None).await
+    let shell = shell(&visitor).await?;
+    answer(shell, StatusCode::OK, String::new(), String::new(), None)
 }
 
 /// Lists the files of a form, or deploys them.
 pub async fn list(visitor: Visitor, form: Form) -> Answer {
+    // Asked for at once, since the session may end while definitions are deployed.
+    let shell = shell(&visitor).await?;
     let (files, left_out) = files_of(&form);
     let reason = form.get("reason").to_owned();
     let checked = check(&visitor, &files).await?;
@@ -98,52 +103,102 @@ pub async fn list(visitor: Visitor, form: Form) -> Answer {
             true => StatusCode::OK,
             false => StatusCode::UNPROCESSABLE_ENTITY,
         };
-        return answer(&visitor, status, reason, refused, Some(listed)).await;
+        return answer(shell, status, reason, refused, Some(listed));
     }
-    let mut failed = 0;
+    let reason_query = form.reason_query();
+    let (mut deployed, mut refusals, mut failure) = (0, 0, None);
     for (index, deployment) in deployments(&files) {
+        let row = &mut listed.rows[index];
+        if failure.is_some() {
+            "was not tried".clone_into(&mut row.told);
+            continue;
+        }
         let query = DeployQuery {
-            reason: form.reason_query().reason,
+            reason: reason_query.reason.clone(),
             ..DeployQuery::default()
         };
         let call = DEPLOY.ask().query(query).body(&deployment);
-        let row = &mut listed.rows[index];
-        match about(visitor.asking.ask(call).await)? {
-            Ok(deployed) => {
-                let (id, version) = (segment(&deployed.id), segment(&deployed.version));
+        match about(visitor.asking.ask(call).await) {
+            Ok(Ok(done)) => {
+                deployed += 1;
+                let (id, version) = (segment(&done.id), segment(&done.version));
                 row.link = format!("/console/definitions/{id}/{version}");
-                row.told = match deployed.outcome {
-                    Outcome::Unchanged => "deployed before".to_owned(),
-                    _ => "deployed".to_owned(),
+                row.told = match done.outcome {
+                    Outcome::Unchanged => "✓ deployed before".to_owned(),
+                    _ => "✓ deployed".to_owned(),
                 };
             }
-            Err(refusal) => {
-                failed += 1;
+            Ok(Err(refusal)) => {
+                refusals += 1;
                 refused(row, refusal, &deployment.document);
+            }
+            // Nothing has changed, so there is nothing to tell but this.
+            Err(refusal) if deployed + refusals == 0 => return Err(refusal.into()),
+            Err(refusal) => {
+                row.is_bad = true;
+                row.told = format!(
+                    "{} It may be deployed or not: deploying it again does no harm.",
+                    sentence(&refusal.problem.detail)
+                );
+                failure = Some(refusal.status);
             }
         }
     }
-    if failed == 0 {
+    if deployed == listed.ready {
         return go_to("/console/definitions?done=deployed-files");
     }
-    // Something has changed since they were checked.
-    let told = match failed {
-        1 => "One definition was refused. The others are deployed.".to_owned(),
-        count => format!("{count} definitions were refused. The others are deployed."),
+    let told = partly(deployed, refusals, listed.ready);
+    // What was refused has changed since it was checked. What failed may succeed the next time.
+    listed.goes_on = refusals == 0;
+    if refusals > 0 {
+        listed.ready = 0;
+    }
+    listed.told.clear();
+    let status = match failure {
+        // The page is still to be seen after the session has ended.
+        None | Some(StatusCode::UNAUTHORIZED) => StatusCode::CONFLICT,
+        Some(status) => status,
     };
-    listed.ready = 0;
-    let status = StatusCode::CONFLICT;
-    answer(&visitor, status, reason, told, Some(listed)).await
+    answer(shell, status, reason, told, Some(listed))
 }
 
-async fn answer(
-    visitor: &Visitor,
+/// How far the deployment of several definitions came, which didn't come to its end.
+fn partly(deployed: usize, refused: usize, all: usize) -> String {
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
+    let were = |count: usize| if count == 1 { "was" } else { "were" };
+    let mut told = format!(
+        "{deployed} of {all} definitions {} deployed.",
+        are(deployed)
+    );
+    if refused > 0 {
+        told += &format!(" {refused} {} refused.", were(refused));
+    }
+    let left = all.saturating_sub(deployed + refused);
+    if left > 0 {
+        told += &format!(
+            " {left} {} not, because the server failed.",
+            were(left)
+        );
+    }
+    told + " The table says which."
+}
+
+/// A text with a full stop at its end.
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end_matches('.'))
+}
+
+async fn shell(visitor: &Visitor) -> Result<Shell, Refusal> {
+    Shell::new(visitor, "definitions", "Deploy several files").await
+}
+
+fn answer(
+    shell: Shell,
     status: StatusCode,
     reason: String,
     refused: String,
     listed: Option<Listed>,
 ) -> Answer {
-    let shell = Shell::new(visitor, "definitions", "Deploy several files").await?;
     let page = Page {
         shell,
         reason,
@@ -386,6 +441,7 @@ fn listed(files: &[File], checked: Vec<Checked>) -> Listed {
             0 => count,
             _ => 0,
         },
+        goes_on: false,
         rows,
     }
 }
@@ -551,5 +607,92 @@ mod tests {
         let found = listed(&files, vec![(0, fine("x")), (1, Err(refusal))]);
         assert_eq!((found.ready, &*found.rows[1].told), (0, "1 finding"));
         assert!(found.told.starts_with("✕ 1 of 2"), "{}", found.told);
+    }
+
+    /// An API that refuses or fails as these answers say, one after another.
+    fn visitor(answers: &'static [(u16, &'static str)]) -> Visitor {
+        use axum::Router;
+        use axum::http::Method;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let count = std::sync::Arc::new(AtomicUsize::new(0));
+        let router = Router::new().fallback(move |request: axum::extract::Request| {
+            let (status, body) = match *request.method() {
+                Method::GET => (
+                    200,
+                    r#"{"name": null, "roles": [], "open": true, "namespace": "n", "version": "1", "rehearsals": false}"#,
+                ),
+                _ => answers[count.fetch_add(1, Ordering::Relaxed)],
+            };
+            std::future::ready((StatusCode::from_u16(status).unwrap(), body))
+        });
+        Visitor {
+            name: String::new(),
+            asking: crate::asking::Asking {
+                router,
+                token: None,
+                from: None,
+                follows: None,
+            },
+            csrf: String::new(),
+        }
+    }
+
+    const DONE: (u16, &str) =
+        (201, r#"{"id": "w", "version": "1", "outcome": "new", "dryRun": false}"#);
+
+    /// The status and the page after three definitions were deployed, whose checks had succeeded.
+    async fn deployed(answers: &'static [(u16, &'static str)]) -> (StatusCode, String) {
+        let mut fields = Vec::from([("do", "deploy")]);
+        for name in ["a.sw.yaml", "b.sw.yaml", "c.sw.yaml"] {
+            fields.extend([("file-name", name), ("file-content", STATES)]);
+        }
+        let answer = list(visitor(answers), Form::of(&fields)).await;
+        let response = answer.unwrap_or_else(axum::response::IntoResponse::into_response);
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 20).await;
+        (status, String::from_utf8_lossy(&body.unwrap()).into_owned())
+    }
+
+    #[tokio::test]
+    async fn a_deployment_that_stops_says_how_far_it_came() {
+        const CHECKED: [(u16, &str); 3] = [
+            (200, r#"{"id": "w", "version": "1", "outcome": "new", "dryRun": true}"#),
+            (200, r#"{"id": "w", "version": "2", "outcome": "new", "dryRun": true}"#),
+            (200, r#"{"id": "w", "version": "3", "outcome": "new", "dryRun": true}"#),
+        ];
+        const A: (u16, &str) = CHECKED[0];
+        const B: (u16, &str) = CHECKED[1];
+        const C: (u16, &str) = CHECKED[2];
+        const FAILED: (u16, &str) =
+            (503, r#"{"code": "unavailable", "detail": "the store is away", "status": 503}"#);
+        const REFUSED: (u16, &str) =
+            (409, r#"{"code": "definition-conflict", "detail": "raise it", "status": 409}"#);
+        const OVER: (u16, &str) =
+            (401, r#"{"code": "unauthorized", "detail": "sign in", "status": 401}"#);
+
+        let (status, page) = deployed(&[A, B, C, DONE, FAILED]).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        for part in [
+            "1 of 3 definitions is deployed. 2 were not, because the server failed.",
+            "<a href=\"/console/definitions/w/1\">a.sw.yaml</a>",
+            "the store is away. It may be deployed or not",
+            "was not tried",
+            "Deploy the rest",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        // A session that is over would lead away from the page.
+        let (status, page) = deployed(&[A, B, C, DONE, OVER]).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        assert!(page.contains("1 of 3 definitions is deployed."), "{page}");
+        let (status, page) = deployed(&[A, B, C, DONE, REFUSED, DONE]).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        let told = "2 of 3 definitions are deployed. 1 was refused. The table says which.";
+        assert!(page.contains(told) && page.contains("raise it"), "{page}");
+        assert!(!page.contains("Deploy the rest"));
+        let (status, page) = deployed(&[A, B, C, FAILED]).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!page.contains("definitions"), "{page}");
     }
 }
