@@ -17,6 +17,7 @@ pub struct Shell {
     pub roles: String,
     pub may_operate: bool,
     pub may_deploy: bool,
+    pub may_rehearse: bool,
     /// A sentence about the action that was just performed.
     pub done: &'static str,
     /// The page polls for changes.
@@ -41,6 +42,7 @@ impl Shell {
             roles: me.roles.join(", "),
             may_operate: may("operator"),
             may_deploy: may("deployer"),
+            may_rehearse: may("deployer") && me.rehearsals,
             namespace: me.namespace,
             version: me.version,
             name: me.name.unwrap_or_default(),

@@ -142,6 +142,7 @@ pub async fn me(api: Api, asked: Asked<Nothing, Nothing, Nothing>) -> Result<Me,
         open: api.access.is_open(),
         namespace: api.access.namespace().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        rehearsals: api.rehearsals.is_some(),
     })
 }
 

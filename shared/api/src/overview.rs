@@ -108,4 +108,6 @@ pub struct Me {
     pub open: bool,
     pub namespace: String,
     pub version: String,
+    /// Definitions can be rehearsed here.
+    pub rehearsals: bool,
 }
