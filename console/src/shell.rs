@@ -3,7 +3,7 @@
 use swirl_api::overview::ME;
 
 use crate::asking::{Refusal, segment};
-use crate::visitor::Visitor;
+use crate::visitor::{Visitor, has_role};
 
 pub struct Shell {
     pub title: String,
@@ -33,8 +33,7 @@ impl Shell {
         title: impl Into<String>,
     ) -> Result<Shell, Refusal> {
         let me = visitor.asking.ask(ME.ask()).await?;
-        let is = |role: &str| me.roles.iter().any(|one| one == role);
-        let may = |role: &str| me.open || is(role) || is("admin");
+        let may = |role: &str| has_role(&me, role);
         Ok(Shell {
             title: title.into(),
             at,

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod batch_trial;
 pub mod batches;
 mod changes;
+mod chosen;
 mod columns;
 pub mod compare;
 pub mod definitions;
