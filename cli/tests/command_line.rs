@@ -1,6 +1,7 @@
 //! The command line: exit codes, and the outputs on stdout and stderr.
 
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -199,4 +200,78 @@ fn completions_contain_the_commands() {
         let output = swirl(folder.path(), &["completions", shell]);
         assert!(text(&output.stdout).contains("demo-service"), "{shell}");
     }
+}
+
+/// A server that answers each request with the next of these answers, and then no more. Returns its address.
+fn server(answers: &'static [(&'static str, &'static str)]) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (status, body) in answers {
+            let (stream, _) = listener.accept().unwrap();
+            let mut stream = BufReader::new(stream);
+            let (mut length, mut line) = (0, String::new());
+            while line != "\r\n" {
+                line.clear();
+                stream.read_line(&mut line).unwrap();
+                let header = line.to_ascii_lowercase();
+                if let Some(value) = header.strip_prefix("content-length:") {
+                    length = value.trim().parse().unwrap();
+                }
+            }
+            stream.read_exact(&mut vec![0; length]).unwrap();
+            let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}", body.len());
+            let answer = format!("{head}\r\nConnection: close\r\n\r\n{body}");
+            stream.get_mut().write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_deployment_that_stops_says_how_far_it_came() {
+    const DONE: (&str, &str) = (
+        "201 Created",
+        r#"{"id": "w", "version": "1.0.0", "outcome": "new", "dryRun": false}"#,
+    );
+    const REFUSED: (&str, &str) = (
+        "409 Conflict",
+        r#"{"status": 409, "code": "definition-conflict", "title": "no", "detail": "raise the version"}"#,
+    );
+    const FAILED: (&str, &str) = ("500 Internal Server Error", "no JSON");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "b", "c", "d"] {
+        std::fs::write(folder.path().join(format!("{name}.sw.yaml")), GOOD).unwrap();
+    }
+    let all = ["a.sw.yaml", "b.sw.yaml", "c.sw.yaml", "d.sw.yaml"];
+    let deploy = |address: &str, more: &[&str]| {
+        let arguments = [&["deploy", "--server", address], &all[..], more].concat();
+        swirl(folder.path(), &arguments)
+    };
+    let output = deploy(&server(&[DONE, REFUSED, FAILED]), &[]);
+    assert!(!output.status.success());
+    assert_eq!(text(&output.stdout), "a.sw.yaml: w:1.0.0 is deployed\n");
+    let told = "1 of 4 are deployed\n  refused: b.sw.yaml\n  deployed or not, the server failed: c.sw.yaml\n  \
+                not tried: d.sw.yaml\n";
+    assert!(text(&output.stderr).contains(told), "{output:?}");
+
+    let output = deploy(&server(&[DONE, FAILED]), &["--output", "json"]);
+    let rows: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = rows.as_array().unwrap();
+    let done: Vec<_> = rows
+        .iter()
+        .map(|row| row["done"].as_str().unwrap())
+        .collect();
+    assert_eq!(done, ["deployed", "unknown", "not-tried", "not-tried"]);
+    assert_eq!(rows[0]["status"], 201);
+
+    // Nothing is deployed if a file can't be read.
+    let output = deploy(&server(&[]), &["missing.sw.yaml"]);
+    assert_eq!(text(&output.stdout), "");
+    assert!(text(&output.stderr).contains("missing.sw.yaml cannot be read"));
+    let output = deploy(&server(&[DONE, DONE, DONE, DONE]), &[]);
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
 }

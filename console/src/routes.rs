@@ -6,13 +6,16 @@ use axum::{Extension, Router};
 
 use crate::answer::Failure;
 use crate::console::Console;
-use crate::visitor::{ForStrangers, FormLimit};
+use crate::visitor::{ForDeployers, ForStrangers, FormLimit};
 use crate::{assets, pages, visitor};
 
 /// A form with a definition, an input or an event in it, of which each byte may take three.
 const LARGE: Extension<FormLimit> = Extension(FormLimit(4 << 20));
+/// The same, with a definition to be deployed or rehearsed.
+const DRAFT: (Extension<FormLimit>, Extension<ForDeployers>) = (LARGE, Extension(ForDeployers));
 /// A form with files of 4 MiB, and what is around them.
-const FILES: Extension<FormLimit> = Extension(FormLimit(5 << 20));
+const FILES: (Extension<FormLimit>, Extension<ForDeployers>) =
+    (Extension(FormLimit(5 << 20)), Extension(ForDeployers));
 /// A form with the longest token in it.
 const SIGN_IN: (Extension<FormLimit>, Extension<ForStrangers>) =
     (Extension(FormLimit(20 << 10)), Extension(ForStrangers));
@@ -50,13 +53,13 @@ pub fn router(console: Console) -> Router {
             "/definitions",
             get(pages::definitions::index)
                 .post(pages::deploy::deploy)
-                .layer(LARGE),
+                .layer(DRAFT),
         )
         .route(
             "/deploy",
             get(pages::deploy::editor)
                 .post(pages::deploy::look)
-                .layer(LARGE),
+                .layer(DRAFT),
         )
         .route(
             "/deploy/files",
@@ -66,17 +69,17 @@ pub fn router(console: Console) -> Router {
         )
         .route(
             "/deploy/rehearse",
-            post(pages::rehearsal::of_draft).layer(LARGE),
+            post(pages::rehearsal::of_draft).layer(DRAFT),
         )
         .route(
             "/rehearsals/of/{id}/{version}",
-            post(pages::rehearsal::of_deployed).layer(LARGE),
+            post(pages::rehearsal::of_deployed).layer(DRAFT),
         )
         .route(
             "/rehearsals/save",
             post(pages::rehearsal::save).layer(FILES),
         )
-        .route("/deploy/findings", post(pages::deploy::check).layer(LARGE))
+        .route("/deploy/findings", post(pages::deploy::check).layer(DRAFT))
         .route(definition, get(pages::definitions::show))
         .route(
             "/definitions/{id}/{version}/activate",

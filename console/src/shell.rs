@@ -3,7 +3,7 @@
 use swirl_api::overview::ME;
 
 use crate::asking::{Refusal, segment};
-use crate::visitor::Visitor;
+use crate::visitor::{Visitor, has_role};
 
 pub struct Shell {
     pub title: String,
@@ -17,6 +17,7 @@ pub struct Shell {
     pub roles: String,
     pub may_operate: bool,
     pub may_deploy: bool,
+    pub may_rehearse: bool,
     /// A sentence about the action that was just performed.
     pub done: &'static str,
     /// The page polls for changes.
@@ -32,8 +33,7 @@ impl Shell {
         title: impl Into<String>,
     ) -> Result<Shell, Refusal> {
         let me = visitor.asking.ask(ME.ask()).await?;
-        let is = |role: &str| me.roles.iter().any(|one| one == role);
-        let may = |role: &str| me.open || is(role) || is("admin");
+        let may = |role: &str| has_role(&me, role);
         Ok(Shell {
             title: title.into(),
             at,
@@ -41,6 +41,7 @@ impl Shell {
             roles: me.roles.join(", "),
             may_operate: may("operator"),
             may_deploy: may("deployer"),
+            may_rehearse: may("deployer") && me.rehearsals,
             namespace: me.namespace,
             version: me.version,
             name: me.name.unwrap_or_default(),

@@ -8,7 +8,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Redirect, Response};
 use futures::StreamExt;
 use swirl_api::Reason;
-use swirl_api::overview::ME;
+use swirl_api::overview::{ME, Me};
 use swirl_serve::BodyError;
 use url::form_urlencoded;
 
@@ -157,6 +157,11 @@ pub struct FormLimit(pub usize);
 #[derive(Clone, Copy)]
 pub struct ForStrangers;
 
+/// Only visitors who may deploy send this form: an extension of the route. It is refused before it is read, since it may be
+/// large.
+#[derive(Clone, Copy)]
+pub struct ForDeployers;
+
 /// A form that one of our pages sent. Its first field is the token that only our pages have, so everything else is
 /// read only after that token and the session have been checked.
 #[derive(Default)]
@@ -247,7 +252,11 @@ impl FromRequest<Console> for Form {
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, console).await?;
         if parts.extensions.get::<ForStrangers>().is_none() {
-            visitor.asking.ask(ME.ask()).await?;
+            let me = visitor.asking.ask(ME.ask()).await?;
+            if parts.extensions.get::<ForDeployers>().is_some() && !has_role(&me, "deployer") {
+                let detail = "deploying needs the role 'deployer', which you don't have here";
+                return Err(Failure::new(StatusCode::FORBIDDEN, detail));
+            }
         }
         let limit = parts.extensions.get::<FormLimit>();
         let limit = limit.map_or(FORM_BYTES_MAX, |limit| limit.0);
@@ -265,6 +274,11 @@ impl FromRequest<Console> for Form {
             files: Vec::new(),
         })
     }
+}
+
+/// Whether a visitor may do what needs this role.
+pub fn has_role(me: &Me, role: &str) -> bool {
+    me.open || me.roles.iter().any(|one| one == role || one == "admin")
 }
 
 fn forged() -> Failure {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use swirl_api::Finding;
-use swirl_api::definitions::{DEPLOY, DeployQuery, Deployment, Outcome};
+use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Deployment, Outcome};
+use swirl_api::{Finding, Problem};
 use swirl_deployment::GivenOr;
 use swirl_deployment::fetch;
 use swirl_documents::render::Colour;
@@ -24,6 +24,10 @@ use crate::terminal::{Output, Terminal};
 ///
 /// A definition is immutable under its id and version: deploying the same content again changes nothing, and different
 /// content is refused. Exit code 1 if some were refused.
+///
+/// All files are read first, then the definitions are deployed one after another. If the server fails in between, the
+/// rest isn't tried; what is deployed stays, so the command can be run again. With '--output json' each file has its
+/// outcome in 'done'.
 ///
 /// Files that a definition refers to are sent with it; relative paths are relative to its folder. Documents that this
 /// machine serves (`http://localhost/...`) are sent too. The server fetches documents from elsewhere on the web itself.
@@ -51,84 +55,180 @@ pub struct Args {
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let given = args.given.resources()?;
     let files = definitions(&args.files)?;
+    // All files are read before the first definition is deployed: one that is missing leaves nothing half done.
+    let documents = files.iter().map(|(file, _)| {
+        let read = swirl_documents::files::read_text(file);
+        read.with_context(|| format!("{} cannot be read", file.display()))
+    });
+    let documents = documents.collect::<anyhow::Result<Vec<_>>>()?;
     args.server.run(async |client| {
-        let mut code = 0;
         let mut all = Vec::new();
-        for (file, folder) in &files {
-            let shared = match folder {
-                Some(folder) => of_folder(folder)?,
-                None => Vec::new(),
-            };
+        // The last request failed. The others would, too.
+        let mut failure = None;
+        for ((file, folder), document) in files.iter().zip(documents) {
             let name = file.display().to_string();
-            let document = swirl_documents::files::read_text(file)
-                .with_context(|| format!("{name} cannot be read"))?;
-            let resources = files_of(&document, file, &[&given[..], &shared[..]].concat());
+            if failure.is_some() {
+                all.push(Row::new(name, Done::NotTried));
+                continue;
+            }
             let query = DeployQuery {
                 reason: args.reason.asked().reason,
                 ..DeployQuery::default()
             };
-            let deployment = Deployment {
-                name: Some(name.clone()),
-                document,
-                resources: resources.into_iter().collect(),
-            };
+            let deployment = deployment(&name, document, (file, folder.as_deref()), &given)?;
             let call = DEPLOY.ask().query(query).body(&deployment);
-            let answer = client.ask(call).await?.0;
-            if let Err(problem) = &answer {
-                code = 1;
-                terminal.message(&format!("{name}: {}", refusal(problem)));
-            }
-            // Errors, or warnings about what was deployed.
-            let found: &[Finding] = match &answer {
-                Ok(deployed) => deployed.diagnostics.as_deref().unwrap_or_default(),
-                Err(problem) => &problem.more.diagnostics,
+            let answer = match client.ask(call).await {
+                Ok(answer) => answer.0,
+                Err(error) => {
+                    all.push(Row::new(name, Done::Unknown));
+                    failure = Some(Err(error));
+                    continue;
+                }
             };
-            if !found.is_empty() {
-                let ansi = match terminal.colours() {
-                    true => Colour::Ansi,
-                    false => Colour::No,
-                };
-                terminal.message(&findings_in(&name, &deployment.document, found, ansi));
-            }
-            if let Ok(deployed) = &answer
-                && terminal.output == Output::Text
-            {
-                let (id, version) = (clean(&deployed.id), clean(&deployed.version));
-                let word = match deployed.outcome {
-                    Outcome::Unchanged => "is deployed already",
-                    _ => "is deployed",
-                };
-                terminal.result(&format!("{name}: {id}:{version} {word}\n"))?;
-            }
+            show(&name, &deployment, &answer, terminal)?;
             all.push(match answer {
                 Ok(deployed) => Row {
-                    file: name,
-                    status: match deployed.outcome {
+                    status: Some(match deployed.outcome {
                         Outcome::Unchanged => 200,
                         _ => 201,
-                    },
-                    answer: serde_json::to_value(deployed)?,
+                    }),
+                    answer: Some(serde_json::to_value(deployed)?),
+                    ..Row::new(name, Done::Deployed)
                 },
-                Err(problem) => Row {
-                    file: name,
-                    status: problem.status,
-                    answer: serde_json::to_value(problem)?,
-                },
+                Err(problem) => {
+                    let has_failed = problem.status >= 500;
+                    failure = has_failed.then_some(Ok(1));
+                    let done = match has_failed {
+                        true => Done::Unknown,
+                        false => Done::Refused,
+                    };
+                    Row {
+                        status: Some(problem.status),
+                        answer: Some(serde_json::to_value(problem)?),
+                        ..Row::new(name, done)
+                    }
+                }
             });
         }
         if terminal.output == Output::Json {
             terminal.result(&format!("{}\n", serde_json::to_string_pretty(&all)?))?;
         }
-        Ok(code)
+        if let Some(told) = partly(&all) {
+            terminal.message(&told);
+        }
+        let are_deployed = all.iter().all(|row| row.done == Done::Deployed);
+        failure.unwrap_or(Ok(u8::from(!are_deployed)))
     })
+}
+
+fn deployment(
+    name: &str,
+    document: String,
+    (file, folder): (&Path, Option<&Path>),
+    given: &[(String, String)],
+) -> anyhow::Result<Deployment> {
+    let shared = match folder {
+        Some(folder) => of_folder(folder)?,
+        None => Vec::new(),
+    };
+    let resources = files_of(&document, file, &[given, &shared[..]].concat());
+    Ok(Deployment {
+        name: Some(name.to_owned()),
+        document,
+        resources: resources.into_iter().collect(),
+    })
+}
+
+/// Shows the answer for a file, with the errors, or the warnings about what was deployed.
+fn show(
+    name: &str,
+    deployment: &Deployment,
+    answer: &Result<Deployed, Problem>,
+    terminal: &Terminal,
+) -> anyhow::Result<()> {
+    let found: &[Finding] = match answer {
+        Ok(deployed) => deployed.diagnostics.as_deref().unwrap_or_default(),
+        Err(problem) => {
+            terminal.message(&format!("{name}: {}", refusal(problem)));
+            &problem.more.diagnostics
+        }
+    };
+    if !found.is_empty() {
+        let ansi = match terminal.colours() {
+            true => Colour::Ansi,
+            false => Colour::No,
+        };
+        terminal.message(&findings_in(name, &deployment.document, found, ansi));
+    }
+    if let Ok(deployed) = answer
+        && terminal.output == Output::Text
+    {
+        let (id, version) = (clean(&deployed.id), clean(&deployed.version));
+        let word = match deployed.outcome {
+            Outcome::Unchanged => "is deployed already",
+            _ => "is deployed",
+        };
+        terminal.result(&format!("{name}: {id}:{version} {word}\n"))?;
+    }
+    Ok(())
+}
+
+/// Says of several files which are deployed and which are not, unless all are.
+fn partly(all: &[Row]) -> Option<String> {
+    let of = |done: Done| {
+        let rows = all.iter().filter(|row| row.done == done);
+        rows.map(|row| &*row.file).collect::<Vec<_>>()
+    };
+    let deployed = of(Done::Deployed);
+    if all.len() < 2 || deployed.len() == all.len() {
+        return None;
+    }
+    let mut told = format!("{} of {} are deployed", deployed.len(), all.len());
+    for (done, words) in [
+        (Done::Refused, "refused"),
+        (Done::Unknown, "deployed or not, the server failed"),
+        (Done::NotTried, "not tried"),
+    ] {
+        let files = of(done);
+        if !files.is_empty() {
+            told += &format!("\n  {words}: {}", files.join(", "));
+        }
+    }
+    if !of(Done::Unknown).is_empty() {
+        told += "\nRun the command again: what is deployed stays as it is.";
+    }
+    Some(told)
 }
 
 /// The outcome for a file, in JSON.
 #[derive(serde::Serialize)]
 struct Row {
     file: String,
-    status: u16,
-    answer: serde_json::Value,
+    done: Done,
+    /// The status of the answer, and the answer.
+    status: Option<u16>,
+    answer: Option<serde_json::Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Done {
+    Deployed,
+    Refused,
+    /// The request failed.
+    Unknown,
+    NotTried,
+}
+
+impl Row {
+    fn new(file: String, done: Done) -> Row {
+        Row {
+            file,
+            done,
+            status: None,
+            answer: None,
+        }
+    }
 }
 
 /// The given files, and all definitions in the given folders, each with its folder.
@@ -208,6 +308,26 @@ mod tests {
         let found = definitions(&given).unwrap();
         let in_folder = (inner.join("b.sw.yaml"), Some(folder.path().to_owned()));
         assert_eq!(found, [in_folder, (PathBuf::from("x.yaml"), None)]);
+    }
+
+    #[test]
+    fn several_files_are_told_apart() {
+        let row = |file: &str, done| Row::new(file.to_owned(), done);
+        let (a, b) = (row("a", Done::Deployed), row("b", Done::Deployed));
+        assert_eq!(partly(&[a, b]), None);
+        assert_eq!(partly(&[row("a", Done::Refused)]), None);
+        let rows = [
+            row("a", Done::Deployed),
+            row("b", Done::Refused),
+            row("c", Done::Unknown),
+            row("d", Done::NotTried),
+            row("e", Done::NotTried),
+        ];
+        assert_eq!(
+            partly(&rows).unwrap(),
+            "1 of 5 are deployed\n  refused: b\n  deployed or not, the server failed: c\n  not tried: d, e\n\
+             Run the command again: what is deployed stays as it is."
+        );
     }
 
     #[test]

@@ -7,11 +7,12 @@ use axum::extract::{Path, Query};
 use axum::http::StatusCode;
 use futures::stream::{self, StreamExt, TryStreamExt};
 use serde::Deserialize;
-use swirl_api::counts::{COUNT, Counts};
+use swirl_api::counts::{COUNT, CountQuery, Counted, Counts};
 use swirl_api::definitions::{
     ACTIVATE, DELETE, Definition, DefinitionSummary, DeleteQuery, GET, GetQuery, LIST, STATES,
     StatesQuery, Version,
 };
+use swirl_api::instance::quoted;
 use swirl_api::{Finding, Instant};
 use url::form_urlencoded::byte_serialize;
 
@@ -20,6 +21,7 @@ use super::findings::{Found, found};
 use super::instance::bare;
 use super::occupied::Occupied;
 use super::panel::Panel;
+use super::search::address;
 use crate::answer::{Answer, go_to, page};
 use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
@@ -175,6 +177,8 @@ struct Page {
     file: Option<String>,
     /// All versions of the workflow, the newest first.
     versions: Vec<OfVersion>,
+    /// There are more instances than were counted by version.
+    is_partly_counted: bool,
     panel: Panel,
 }
 
@@ -184,8 +188,17 @@ struct OfVersion {
     path: String,
     is_latest: bool,
     deployed: Instant,
+    running: Option<InStatus>,
+    faulted: Option<InStatus>,
     /// The page that compares it with the version that is shown, the older one first; empty for that version.
     compared: String,
+}
+
+/// The instances of a version that have this status; not given if there are none.
+struct InStatus {
+    count: u64,
+    /// The list of them.
+    path: String,
 }
 
 #[derive(Deserialize, Default)]
@@ -222,7 +235,18 @@ pub async fn show(
     let this = all.iter().find(|one| one.head.version == at.version);
     let latest = this.is_some_and(|one| one.latest);
     let scheduled = this.is_some_and(|one| one.schedule.is_some());
-    let versions = versions(all, &at.version);
+    let counted = match all.len() {
+        0 | 1 => None,
+        _ => {
+            let query = CountQuery {
+                workflow: Some(at.id.clone()),
+                ..CountQuery::default()
+            };
+            Some(visitor.asking.ask(COUNT.ask().query(query)).await?)
+        }
+    };
+    let is_partly_counted = counted.as_ref().is_some_and(|counted| !counted.complete);
+    let versions = versions(all, &at.version, counted.as_ref());
     let findings = definition.diagnostics.take().unwrap_or_default();
     let query = StatesQuery { diagram: true };
     let mut counted = visitor.asking.ask(STATES.at(&at).query(query)).await?;
@@ -244,12 +268,13 @@ pub async fn show(
         file: contents.get(&file).cloned(),
         files,
         versions,
+        is_partly_counted,
         panel,
     })
 }
 
 /// The rows for the versions of a workflow, of which one is shown. The newest comes first.
-fn versions(all: Vec<DefinitionSummary>, shown: &str) -> Vec<OfVersion> {
+fn versions(all: Vec<DefinitionSummary>, shown: &str, counted: Option<&Counted>) -> Vec<OfVersion> {
     let this = all.iter().position(|one| one.head.version == shown);
     let row = |(index, one): (usize, DefinitionSummary)| {
         let version = one.head.version;
@@ -259,7 +284,23 @@ fn versions(all: Vec<DefinitionSummary>, shown: &str) -> Vec<OfVersion> {
         };
         let with: String = byte_serialize(older.as_bytes()).collect();
         let id = segment(&one.head.id);
+        let of_version =
+            counted.and_then(|all| all.versions.iter().find(|of| of.version == version));
+        let in_status = |count: u64, status: &str| {
+            let query = format!("version = {}", quoted(&version));
+            let fields = [
+                ("workflow", &*one.head.id),
+                ("status", status),
+                ("query", &query),
+            ];
+            (count > 0).then(|| InStatus {
+                count,
+                path: address(&fields),
+            })
+        };
         OfVersion {
+            running: of_version.and_then(|of| in_status(of.running, "running")),
+            faulted: of_version.and_then(|of| in_status(of.faulted, "faulted")),
             compared: match this == Some(index) {
                 true => String::new(),
                 false => format!(

@@ -8,19 +8,14 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::http::StatusCode;
-use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Deployment, Outcome};
-use swirl_model::file_names::{
-    DEFINITION_ENDINGS, DOCUMENT_ENDINGS, FOLDER_FUNCTIONS_URI, FUNCTIONS_BESIDE, SCENARIO_ENDINGS,
-};
+use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Outcome};
 
+use super::chosen::{FILES_MAX, File, Meaning, deployments, files_of, named};
 use super::findings::{Found, found};
 use crate::answer::{Answer, go_to, with_status};
 use crate::asking::{Refusal, segment};
 use crate::shell::Shell;
 use crate::visitor::{Form, Visitor};
-
-/// How many files are considered.
-const FILES_MAX: usize = 200;
 
 #[derive(Template)]
 #[template(path = "folder.html")]
@@ -39,11 +34,14 @@ struct Listed {
     told: String,
     /// The number of definitions that can be deployed; none if another one cannot.
     ready: usize,
+    /// Some of them are deployed already.
+    goes_on: bool,
 }
 
 struct Row {
     path: String,
-    content: String,
+    /// `None` if the file was left out.
+    content: Option<String>,
     kind: String,
     told: String,
     is_bad: bool,
@@ -52,38 +50,15 @@ struct Row {
     link: String,
 }
 
-/// A file that was chosen.
-#[derive(Debug, Clone, PartialEq)]
-struct File {
-    path: String,
-    content: String,
-    meaning: Meaning,
-}
-
-impl File {
-    fn new(path: String, content: String) -> File {
-        File {
-            meaning: meaning(&path, &content),
-            path,
-            content,
-        }
-    }
-}
-
-/// The meaning of a file, by its name and its text.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Meaning {
-    Definition,
-    Scenario,
-    Other,
-}
-
 pub async fn choose(visitor: Visitor) -> Answer {
-    answer(&visitor, StatusCode::OK, String::new(), String::new(), None).await
+    let shell = shell(&visitor).await?;
+    answer(shell, StatusCode::OK, String::new(), String::new(), None)
 }
 
 /// Lists the files of a form, or deploys them.
 pub async fn list(visitor: Visitor, form: Form) -> Answer {
+    // Asked for at once, since the session may end while definitions are deployed.
+    let shell = shell(&visitor).await?;
     let (files, left_out) = files_of(&form);
     let reason = form.get("reason").to_owned();
     let checked = check(&visitor, &files).await?;
@@ -98,52 +73,99 @@ pub async fn list(visitor: Visitor, form: Form) -> Answer {
             true => StatusCode::OK,
             false => StatusCode::UNPROCESSABLE_ENTITY,
         };
-        return answer(&visitor, status, reason, refused, Some(listed)).await;
+        return answer(shell, status, reason, refused, Some(listed));
     }
-    let mut failed = 0;
+    let reason_query = form.reason_query();
+    let (mut deployed, mut refusals, mut failure) = (0, 0, None);
     for (index, deployment) in deployments(&files) {
+        let row = &mut listed.rows[index];
+        if failure.is_some() {
+            "was not tried".clone_into(&mut row.told);
+            continue;
+        }
         let query = DeployQuery {
-            reason: form.reason_query().reason,
+            reason: reason_query.reason.clone(),
             ..DeployQuery::default()
         };
         let call = DEPLOY.ask().query(query).body(&deployment);
-        let row = &mut listed.rows[index];
-        match about(visitor.asking.ask(call).await)? {
-            Ok(deployed) => {
-                let (id, version) = (segment(&deployed.id), segment(&deployed.version));
+        match about(visitor.asking.ask(call).await) {
+            Ok(Ok(done)) => {
+                deployed += 1;
+                let (id, version) = (segment(&done.id), segment(&done.version));
                 row.link = format!("/console/definitions/{id}/{version}");
-                row.told = match deployed.outcome {
-                    Outcome::Unchanged => "deployed before".to_owned(),
-                    _ => "deployed".to_owned(),
+                row.told = match done.outcome {
+                    Outcome::Unchanged => "✓ deployed before".to_owned(),
+                    _ => "✓ deployed".to_owned(),
                 };
             }
-            Err(refusal) => {
-                failed += 1;
+            Ok(Err(refusal)) => {
+                refusals += 1;
                 refused(row, refusal, &deployment.document);
+            }
+            // Nothing has changed, so there is nothing to tell but this.
+            Err(refusal) if deployed + refusals == 0 => return Err(refusal.into()),
+            Err(refusal) => {
+                row.is_bad = true;
+                row.told = format!(
+                    "{} It may be deployed or not: deploying it again does no harm.",
+                    sentence(&refusal.problem.detail)
+                );
+                failure = Some(refusal.status);
             }
         }
     }
-    if failed == 0 {
+    if deployed == listed.ready {
         return go_to("/console/definitions?done=deployed-files");
     }
-    // Something has changed since they were checked.
-    let told = match failed {
-        1 => "One definition was refused. The others are deployed.".to_owned(),
-        count => format!("{count} definitions were refused. The others are deployed."),
+    let told = partly(deployed, refusals, listed.ready);
+    // What was refused has changed since it was checked. What failed may succeed the next time.
+    listed.goes_on = refusals == 0;
+    if refusals > 0 {
+        listed.ready = 0;
+    }
+    listed.told.clear();
+    let status = match failure {
+        // The page is still to be seen after the session has ended.
+        None | Some(StatusCode::UNAUTHORIZED) => StatusCode::CONFLICT,
+        Some(status) => status,
     };
-    listed.ready = 0;
-    let status = StatusCode::CONFLICT;
-    answer(&visitor, status, reason, told, Some(listed)).await
+    answer(shell, status, reason, told, Some(listed))
 }
 
-async fn answer(
-    visitor: &Visitor,
+/// How far the deployment of several definitions came, which didn't come to its end.
+fn partly(deployed: usize, refused: usize, all: usize) -> String {
+    let are = |count: usize| if count == 1 { "is" } else { "are" };
+    let were = |count: usize| if count == 1 { "was" } else { "were" };
+    let mut told = format!(
+        "{deployed} of {all} definitions {} deployed.",
+        are(deployed)
+    );
+    if refused > 0 {
+        told += &format!(" {refused} {} refused.", were(refused));
+    }
+    let left = all.saturating_sub(deployed + refused);
+    if left > 0 {
+        told += &format!(" {left} {} not, because the server failed.", were(left));
+    }
+    told + " The table says which."
+}
+
+/// A text with a full stop at its end.
+fn sentence(text: &str) -> String {
+    format!("{}.", text.trim_end_matches('.'))
+}
+
+async fn shell(visitor: &Visitor) -> Result<Shell, Refusal> {
+    Shell::new(visitor, "definitions", "Deploy several files").await
+}
+
+fn answer(
+    shell: Shell,
     status: StatusCode,
     reason: String,
     refused: String,
     listed: Option<Listed>,
 ) -> Answer {
-    let shell = Shell::new(visitor, "definitions", "Deploy several files").await?;
     let page = Page {
         shell,
         reason,
@@ -153,158 +175,16 @@ async fn answer(
     with_status(status, &page)
 }
 
-/// The files that were chosen, or listed before; and the names of those that aren't texts or are too many.
-fn files_of(form: &Form) -> (Vec<File>, Vec<String>) {
-    let listed = form.all("file-name").into_iter();
-    let listed = listed.zip(form.all("file-content"));
-    let listed = listed.map(|(path, content)| (path.to_owned(), Some(content.to_owned())));
-    let chosen = form.files.iter().map(|file| {
-        let content = String::from_utf8(file.content.clone());
-        (file.path.clone(), content.ok())
-    });
-    let mut files: BTreeMap<String, String> = BTreeMap::new();
-    let mut left_out = Vec::new();
-    for (path, content) in listed.chain(chosen) {
-        let path = path.replace('\\', "/");
-        let path = path.trim_matches('/');
-        let is_hidden = path.split('/').any(|part| part.starts_with('.'));
-        match content {
-            _ if is_hidden || path.is_empty() => {}
-            Some(content) if files.len() < FILES_MAX && !content.contains('\0') => {
-                // Browsers end lines with CR LF.
-                files.insert(path.to_owned(), content.replace("\r\n", "\n"));
-            }
-            _ => left_out.push(path.to_owned()),
-        }
-    }
-    let files = files.into_iter();
-    let files = files.map(|(path, content)| File::new(path, content));
-    (files.collect(), left_out)
-}
-
 fn unread(path: String) -> Row {
     Row {
         path,
-        content: String::new(),
+        content: None,
         kind: "Left out".to_owned(),
         told: format!("it isn't a text, or there are more than {FILES_MAX} files"),
         is_bad: false,
         findings: Vec::new(),
         link: String::new(),
     }
-}
-
-fn meaning(path: &str, content: &str) -> Meaning {
-    let ends_in = |endings: &[&str]| endings.iter().any(|ending| path.ends_with(ending));
-    if ends_in(&DEFINITION_ENDINGS) {
-        return Meaning::Definition;
-    }
-    if ends_in(&SCENARIO_ENDINGS) {
-        return Meaning::Scenario;
-    }
-    match ends_in(&DOCUMENT_ENDINGS) && holds_definition(content) {
-        true => Meaning::Definition,
-        false => Meaning::Other,
-    }
-}
-
-/// Whether a text looks like a definition, in YAML or JSON. A mistake in it shouldn't hide it.
-fn holds_definition(text: &str) -> bool {
-    let is_json = text.trim_start().starts_with('{');
-    let has = |key: &str| match is_json {
-        true => text.contains(&format!("\"{key}\"")),
-        false => text
-            .lines()
-            .filter_map(|line| line.strip_prefix(key))
-            .any(|rest| rest.starts_with(':')),
-    };
-    let has_one = |keys: &[&str]| keys.iter().any(|key| has(key));
-    let versions = ["specVersion", "schemaVersion", "schema-version"];
-    has("document") && text.contains("dsl")
-        || has_one(&["states", "tasks"]) && has_one(&versions)
-        || has("states") && has_one(&["id", "key"])
-}
-
-/// The definitions among the files, each with its index and with all other files as it may refer to them.
-///
-/// One after another, since each has copies of all files.
-fn deployments(files: &[File]) -> impl Iterator<Item = (usize, Deployment)> {
-    let definitions = files.iter().enumerate();
-    let definitions = definitions.filter(|(_, file)| file.meaning == Meaning::Definition);
-    definitions.map(|(index, file)| {
-        let resources = named(files, file).into_iter();
-        let resources = resources.map(|(uri, of)| (uri, files[of].content.clone()));
-        let deployment = Deployment {
-            name: Some(file.path.clone()),
-            document: file.content.clone(),
-            resources: resources.collect(),
-        };
-        (index, deployment)
-    })
-}
-
-/// The URIs by which a definition may refer to the other files, relative to its folder, with the index of each.
-fn named(files: &[File], definition: &File) -> BTreeMap<String, usize> {
-    let folder = folder_of(&definition.path);
-    let others = files.iter().enumerate();
-    let others: Vec<(usize, &File)> = others
-        .filter(|(_, file)| file.meaning == Meaning::Other)
-        .collect();
-    let mut uris = BTreeMap::new();
-    for (index, file) in &others {
-        uris.insert(relative(folder, &file.path), *index);
-    }
-    // A file in a folder of the definition may refer to another one beside it, if no other file has this name.
-    let name_of = |file: &File| file.path.rsplit('/').next().unwrap_or_default().to_owned();
-    for (index, file) in &others {
-        let name = name_of(file);
-        let is_below = folder.is_empty() || file.path.starts_with(&format!("{folder}/"));
-        let is_only = others
-            .iter()
-            .filter(|(_, other)| name_of(other) == name)
-            .count()
-            == 1;
-        if is_below && is_only {
-            uris.entry(name).or_insert(*index);
-        }
-    }
-    let root = root_of(files);
-    let is_functions = |file: &File| {
-        let name = file.path.strip_prefix(root);
-        name.is_some_and(|name| FUNCTIONS_BESIDE.contains(&name))
-    };
-    if let Some((index, _)) = others.iter().find(|(_, file)| is_functions(file)) {
-        uris.insert(FOLDER_FUNCTIONS_URI.to_owned(), *index);
-    }
-    uris
-}
-
-/// The folder of a file, without a slash at its end.
-fn folder_of(path: &str) -> &str {
-    path.rsplit_once('/').map_or("", |(folder, _)| folder)
-}
-
-/// The folder that was chosen, with a slash; empty if the files are not all in one.
-fn root_of(files: &[File]) -> &str {
-    let first = files.first().and_then(|file| file.path.find('/'));
-    let root = match (files.first(), first) {
-        (Some(file), Some(end)) => &file.path[..=end],
-        _ => "",
-    };
-    match files.iter().all(|file| file.path.starts_with(root)) {
-        true => root,
-        false => "",
-    }
-}
-
-/// The path of a file as seen from a folder.
-fn relative(folder: &str, path: &str) -> String {
-    let from: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
-    let to: Vec<&str> = path.split('/').collect();
-    let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();
-    let up = std::iter::repeat_n("..", from.len() - common);
-    let parts: Vec<&str> = up.chain(to[common..].iter().copied()).collect();
-    parts.join("/")
 }
 
 /// Separates refusals of a document from failures of the request.
@@ -386,6 +266,7 @@ fn listed(files: &[File], checked: Vec<Checked>) -> Listed {
             0 => count,
             _ => 0,
         },
+        goes_on: false,
         rows,
     }
 }
@@ -398,11 +279,12 @@ fn row(file: &File) -> Row {
     };
     let told = match file.meaning {
         Meaning::Scenario => "is not deployed",
+        _ if file.content.trim().is_empty() => "is empty",
         _ => "",
     };
     Row {
         path: file.path.clone(),
-        content: file.content.clone(),
+        content: Some(file.content.clone()),
         kind: kind.to_owned(),
         told: told.to_owned(),
         is_bad: false,
@@ -436,84 +318,6 @@ mod tests {
     }
 
     #[test]
-    fn files_are_recognised_by_name_and_by_content() {
-        let is = meaning;
-        let tasks = "document: {dsl: 1.0.3, name: b}\ndo: []\n";
-        for (path, content) in [
-            ("empty.sw.yaml", ""),
-            ("a/tasks.yaml", tasks),
-            ("states.yml", STATES),
-            ("old.json", r#"{"id": "w", "states": ["#),
-        ] {
-            assert_eq!(is(path, content), Meaning::Definition, "{path}");
-        }
-        assert_eq!(is("w.scenario.yaml", STATES), Meaning::Scenario);
-        for (path, content) in [
-            ("tasks.txt", tasks),
-            ("openapi.yaml", "openapi: 3.0.0\ninfo: {title: states}\n"),
-            ("data.json", r#"{"name": "Germany", "states": ["Bavaria"]}"#),
-            ("functions.yaml", "functions: []"),
-        ] {
-            assert_eq!(is(path, content), Meaning::Other, "{path}");
-        }
-    }
-
-    #[test]
-    fn definitions_find_files_relative_to_their_folders() {
-        let files = [
-            file("shop/a.sw.yaml", STATES),
-            file("shop/functions.yaml", "[]"),
-            file("shop/inner/b.sw.yaml", STATES),
-            file("shop/specs/pay.yaml", "openapi: 3.0.0"),
-        ];
-        let uris = |index: usize| {
-            let uris = named(&files, &files[index]).into_iter();
-            uris.map(|(uri, of)| format!("{uri} {of}"))
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(
-            uris(0),
-            [
-                "functions.yaml 1",
-                "pay.yaml 3",
-                "specs/pay.yaml 3",
-                "swirl:functions-of-the-folder 1"
-            ]
-        );
-        assert_eq!(
-            uris(2),
-            [
-                "../functions.yaml 1",
-                "../specs/pay.yaml 3",
-                "swirl:functions-of-the-folder 1"
-            ]
-        );
-        let all: Vec<_> = deployments(&files).collect();
-        assert_eq!(all.len(), 2);
-        assert_eq!(all[0].1.resources["specs/pay.yaml"], "openapi: 3.0.0");
-        assert_eq!(root_of(&[file("a/x", ""), file("ab/y", "")]), "");
-    }
-
-    #[test]
-    fn hidden_files_and_those_that_are_no_texts_are_left_out() {
-        let mut form = Form::of(&[("file-name", "a.yaml"), ("file-content", "x\r\ny")]);
-        for (path, content) in [
-            ("s/.git/config", &b"x"[..]),
-            ("s/logo.png", b"\xff\xd8"),
-            ("s\\b.yaml", b"1"),
-            ("", b"1"),
-        ] {
-            form.files.push(crate::visitor::FormFile {
-                path: path.to_owned(),
-                content: content.to_owned(),
-            });
-        }
-        let (files, left_out) = files_of(&form);
-        assert_eq!(files, [file("a.yaml", "x\ny"), file("s/b.yaml", "1")]);
-        assert_eq!(left_out, ["s/logo.png"]);
-    }
-
-    #[test]
     fn one_definition_that_is_refused_keeps_all_from_being_deployed() {
         let files = [
             file("a.sw.yaml", STATES),
@@ -531,6 +335,11 @@ mod tests {
                 diagram: None,
             })
         };
+        let empty = listed(&[file("日本.yaml", "\n")], Vec::new());
+        assert_eq!(
+            (&*empty.rows[0].path, &*empty.rows[0].told),
+            ("日本.yaml", "is empty")
+        );
         let found = listed(&files, vec![(0, fine("c.json"))]);
         assert_eq!(found.ready, 1);
         let kinds: Vec<&str> = found.rows.iter().map(|row| &*row.kind).collect();
@@ -551,5 +360,109 @@ mod tests {
         let found = listed(&files, vec![(0, fine("x")), (1, Err(refusal))]);
         assert_eq!((found.ready, &*found.rows[1].told), (0, "1 finding"));
         assert!(found.told.starts_with("✕ 1 of 2"), "{}", found.told);
+    }
+
+    /// An API that refuses or fails as these answers say, one after another.
+    fn visitor(answers: &'static [(u16, &'static str)]) -> Visitor {
+        use axum::Router;
+        use axum::http::Method;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+
+        let count = std::sync::Arc::new(AtomicUsize::new(0));
+        let router = Router::new().fallback(move |request: axum::extract::Request| {
+            let (status, body) = match *request.method() {
+                Method::GET => (
+                    200,
+                    r#"{"name": null, "roles": [], "open": true, "namespace": "n", "version": "1", "rehearsals": false}"#,
+                ),
+                _ => answers[count.fetch_add(1, Ordering::Relaxed)],
+            };
+            std::future::ready((StatusCode::from_u16(status).unwrap(), body))
+        });
+        Visitor {
+            name: String::new(),
+            asking: crate::asking::Asking {
+                router,
+                token: None,
+                from: None,
+                follows: None,
+            },
+            csrf: String::new(),
+        }
+    }
+
+    const DONE: (u16, &str) = (
+        201,
+        r#"{"id": "w", "version": "1", "outcome": "new", "dryRun": false}"#,
+    );
+
+    /// The status and the page after three definitions were deployed, whose checks had succeeded.
+    async fn deployed(answers: &'static [(u16, &'static str)]) -> (StatusCode, String) {
+        let mut fields = Vec::from([("do", "deploy")]);
+        for name in ["a.sw.yaml", "b.sw.yaml", "c.sw.yaml"] {
+            fields.extend([("file-name", name), ("file-content", STATES)]);
+        }
+        let answer = list(visitor(answers), Form::of(&fields)).await;
+        let response = answer.unwrap_or_else(axum::response::IntoResponse::into_response);
+        let status = response.status();
+        let body = axum::body::to_bytes(response.into_body(), 1 << 20).await;
+        (status, String::from_utf8_lossy(&body.unwrap()).into_owned())
+    }
+
+    #[tokio::test]
+    async fn a_deployment_that_stops_says_how_far_it_came() {
+        const CHECKED: [(u16, &str); 3] = [
+            (
+                200,
+                r#"{"id": "w", "version": "1", "outcome": "new", "dryRun": true}"#,
+            ),
+            (
+                200,
+                r#"{"id": "w", "version": "2", "outcome": "new", "dryRun": true}"#,
+            ),
+            (
+                200,
+                r#"{"id": "w", "version": "3", "outcome": "new", "dryRun": true}"#,
+            ),
+        ];
+        const A: (u16, &str) = CHECKED[0];
+        const B: (u16, &str) = CHECKED[1];
+        const C: (u16, &str) = CHECKED[2];
+        const FAILED: (u16, &str) = (
+            503,
+            r#"{"code": "unavailable", "detail": "the store is away", "status": 503}"#,
+        );
+        const REFUSED: (u16, &str) = (
+            409,
+            r#"{"code": "definition-conflict", "detail": "raise it", "status": 409}"#,
+        );
+        const OVER: (u16, &str) = (
+            401,
+            r#"{"code": "unauthorized", "detail": "sign in", "status": 401}"#,
+        );
+
+        let (status, page) = deployed(&[A, B, C, DONE, FAILED]).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        for part in [
+            "1 of 3 definitions is deployed. 2 were not, because the server failed.",
+            "<a href=\"/console/definitions/w/1\">a.sw.yaml</a>",
+            "the store is away. It may be deployed or not",
+            "was not tried",
+            "Deploy the rest",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        // A session that is over would lead away from the page.
+        let (status, page) = deployed(&[A, B, C, DONE, OVER]).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        assert!(page.contains("1 of 3 definitions is deployed."), "{page}");
+        let (status, page) = deployed(&[A, B, C, DONE, REFUSED, DONE]).await;
+        assert_eq!(status, StatusCode::CONFLICT);
+        let told = "2 of 3 definitions are deployed. 1 was refused. The table says which.";
+        assert!(page.contains(told) && page.contains("raise it"), "{page}");
+        assert!(!page.contains("Deploy the rest"));
+        let (status, page) = deployed(&[A, B, C, FAILED]).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(!page.contains("definitions"), "{page}");
     }
 }

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod batch_trial;
 pub mod batches;
 mod changes;
+mod chosen;
 mod columns;
 pub mod compare;
 pub mod definitions;
@@ -27,6 +28,7 @@ mod search;
 pub mod sign_in;
 pub mod start;
 pub mod system;
+mod trend;
 pub mod views;
 
 use serde::Deserialize;

@@ -1,6 +1,8 @@
 //! The state of the system, at a glance.
 
 use askama::Template;
+use axum::extract::Query;
+use serde::Deserialize;
 use swirl_api::Instant;
 use swirl_api::definitions;
 use swirl_api::instance::InstanceSummary;
@@ -10,6 +12,7 @@ use swirl_api::system::SYSTEM;
 use super::columns::{details, duration, now};
 use super::lateness::{self, Fact, Process};
 use super::search::address;
+use super::trend::{Of, Trend};
 use crate::answer::{Answer, page};
 use crate::asking::segment;
 use crate::naming::Name;
@@ -23,6 +26,7 @@ use crate::words::{Pill, pill_of};
 struct Page {
     shell: Shell,
     counts: Vec<Count>,
+    trend: Trend,
     failures: Vec<Failures>,
     oldest: Vec<Oldest>,
     facts: Vec<Fact>,
@@ -66,7 +70,14 @@ struct Oldest {
     duration: String,
 }
 
-pub async fn show(visitor: Visitor) -> Answer {
+#[derive(Deserialize, Default)]
+pub struct Asked {
+    /// `day`, otherwise the hour.
+    #[serde(default)]
+    trend: Option<String>,
+}
+
+pub async fn show(visitor: Visitor, Query(asked): Query<Asked>) -> Answer {
     let shell = Shell::new(&visitor, "overview", "Overview").await?;
     let found = visitor.asking.ask(OVERVIEW.ask()).await?;
     let system = visitor.asking.ask(SYSTEM.ask()).await?;
@@ -87,6 +98,7 @@ pub async fn show(visitor: Visitor) -> Answer {
     page(&Page {
         shell: shell.with_news(),
         counts: counts.collect(),
+        trend: Trend::of(Of::read(asked.trend.as_deref()), &found.trend),
         failures: found.failures.into_iter().map(failures).collect(),
         oldest: found.oldest.into_iter().map(oldest).collect(),
         facts,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use swirl_api::Nothing;
-use swirl_api::counts::{CountQuery, Counted, WorkflowCounts};
+use swirl_api::counts::{CountQuery, Counted, VersionCounts, WorkflowCounts};
 use swirl_ports::{Counts, Filter, Summary};
 
 use super::Api;
@@ -20,10 +20,36 @@ pub async fn counts(
     api: Api,
     asked: Asked<Nothing, CountQuery, Nothing>,
 ) -> Result<Counted, Problem> {
-    match asked.query.query.filter(|query| !query.trim().is_empty()) {
-        None => all(&api).await,
-        Some(query) => of(&api, &query).await,
+    let CountQuery { query, workflow } = asked.query;
+    match (query.filter(|query| !query.trim().is_empty()), workflow) {
+        (None, None) => all(&api).await,
+        (None, Some(workflow)) => versions(&api, &workflow).await,
+        (Some(query), None) => of(&api, &query).await,
+        (Some(_), Some(_)) => {
+            let detail =
+                "either 'query' or 'workflow' can be given: write the workflow into the query";
+            Err(Problem::bad_request("invalid-query", detail))
+        }
     }
+}
+
+async fn versions(api: &Api, workflow: &str) -> Result<Counted, Problem> {
+    let (_, counts) = api.queries.counts(&[workflow.into()]).await?;
+    let found = api.queries.counts_by_version(workflow).await?;
+    let total = counts.first().copied().unwrap_or_default();
+    let each = [(workflow.to_owned(), total)];
+    let versions = found
+        .versions
+        .into_iter()
+        .map(|(version, counts)| VersionCounts {
+            version: version.to_string(),
+            running: counts.running,
+            faulted: counts.faulted,
+        });
+    Ok(Counted {
+        versions: versions.collect(),
+        ..answer(total, each, found.is_complete, None)
+    })
 }
 
 async fn all(api: &Api) -> Result<Counted, Problem> {
@@ -101,6 +127,7 @@ fn answer(
     Counted {
         counts: shown(total),
         workflows: workflows.collect(),
+        versions: Vec::new(),
         complete,
         scanned,
     }

@@ -161,7 +161,7 @@ impl Api {
         self
     }
 
-    /// Lets definitions be rehearsed; without it they can't be.
+    /// Lets definitions be rehearsed; without it rehearsals are switched off.
     #[must_use]
     pub fn with_rehearsals(mut self, rehearsals: Rehearsals) -> Api {
         self.parts().rehearsals = Some(rehearsals);

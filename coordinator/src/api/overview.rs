@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use swirl_api::Nothing;
 use swirl_api::instance::quoted;
-use swirl_api::overview::{Failures, Me, Overview, StatusCount};
+use swirl_api::overview::{Failures, Interval, Me, Overview, StatusCount, Trend};
 use swirl_model::instance::Status;
-use swirl_ports::{Filter, Summary};
+use swirl_model::time::Timestamp;
+use swirl_ports::{Filter, Summary, Tally};
 
 use super::problem::Problem;
 use super::serve::Asked;
@@ -43,6 +44,7 @@ pub async fn overview(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<O
             more: false,
         }
     });
+    let trend = api.queries.trend(api.service.clock.now()).await?;
     let some = async |status| {
         let filter = Filter {
             statuses: vec![status],
@@ -59,10 +61,28 @@ pub async fn overview(api: Api, _: Asked<Nothing, Nothing, Nothing>) -> Result<O
     oldest.reverse();
     Ok(Overview {
         counts: counts.into(),
+        trend: Trend {
+            hour: trend.hour.into_iter().map(interval).collect(),
+            day: trend.day.into_iter().map(interval).collect(),
+        },
         suspended,
         failures: failures(&faulted),
         oldest: listing::lines(&api, oldest).await?,
     })
+}
+
+fn interval((from, tally): (Timestamp, Tally)) -> Interval {
+    let completed = tally.completed;
+    Interval {
+        from: from.into(),
+        started: tally.started,
+        completed,
+        faulted: tally.faulted,
+        cancelled: tally.cancelled,
+        terminated: tally.terminated,
+        average_ms: tally.millis.checked_div(completed),
+        longest_ms: (completed > 0).then_some(tally.longest),
+    }
 }
 
 /// The newest failures by workflow, state and error, the most frequent first.
@@ -122,18 +142,17 @@ pub async fn me(api: Api, asked: Asked<Nothing, Nothing, Nothing>) -> Result<Me,
         open: api.access.is_open(),
         namespace: api.access.namespace().to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
+        rehearsals: api.rehearsals.is_some(),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use serde_json::json;
     use swirl_model::WorkflowError;
     use swirl_model::attribute::Attributes;
     use swirl_model::instance::Header;
-    use swirl_model::time::Timestamp;
-
-    use super::*;
 
     fn failed(id: &str, workflow: &str, state: Option<&str>, name: &str) -> Summary {
         let mut error = WorkflowError::new(name, "it says no");

@@ -158,7 +158,10 @@ pub async fn coordinate(
     let api = api.with_batches(&batching);
     let api = api.with_auditing(auditing(&redis, settings));
     let api = api.with_views(Arc::new(redis.clone()));
-    let api = api.with_rehearsals(Rehearsals::by_this_program());
+    let api = match settings.rehearsals {
+        true => api.with_rehearsals(Rehearsals::by_this_program()),
+        false => api,
+    };
     let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
     let api = api.with_answers(answers(&telemetry, scheme));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));

@@ -16,8 +16,10 @@ use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
 use swirl_ports::{
     Counts, Error, ExecutionStore, Filter, InstanceQueries, InstanceRecords, Keep, Page, Result,
+    Trend, VersionCounts,
 };
 use swirl_servers::PATIENCE;
 use tokio::net::TcpListener;
@@ -66,6 +68,14 @@ impl InstanceQueries for Occupying {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.store.counts(workflows).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.store.counts_by_version(workflow).await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.store.trend(now).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

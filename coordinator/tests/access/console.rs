@@ -4,6 +4,9 @@ use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Response, StatusCode};
 use swirl_coordinator::access::Access;
+use swirl_servers::PATIENCE;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::running::{Running, Setup, guarded};
 
@@ -355,6 +358,22 @@ async fn everything_is_served_below_a_path() {
     assert_eq!(other.status(), StatusCode::NOT_FOUND);
 }
 
+/// This server makes no rehearsals.
+#[tokio::test(flavor = "multi_thread")]
+async fn there_is_nothing_to_try_where_rehearsals_are_off() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.sign_in("deployer", "/console/").await;
+    let page = browser.get("/console/deploy").await.text().await.unwrap();
+    assert!(page.contains("Deploy a definition") && !page.contains("Try it"));
+    let csrf = browser.csrf("/console/deploy").await;
+    let form = [("csrf", &*csrf), ("document", "id: w"), ("try-input", "{}")];
+    let refused = browser.post("/console/deploy/rehearse", &form, &[]).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    let text = refused.text().await.unwrap();
+    assert!(text.contains("rehearsals are switched off"), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scenario_comes_back_as_a_file() {
     let running = Setup::new(guarded(None)).start().await;
@@ -377,6 +396,66 @@ async fn a_scenario_comes_back_as_a_file() {
     assert_eq!(answer.text().await.unwrap(), "name: x\n");
     let forged = browser.post(path, &[name, scenario], &[]).await;
     assert_eq!(forged.status(), StatusCode::FORBIDDEN);
+}
+
+/// The files of somebody who may not deploy aren't read: the answer comes while they are still on their way.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_refused_before_they_are_read() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.sign_in("viewer", "/console/").await;
+    let csrf = browser.csrf("/console/").await;
+    for path in ["/console/deploy/files", "/console/deploy/findings"] {
+        let whole = multipart(&csrf);
+        let (begun, _) = whole.split_once("id: <w>").unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nCookie: {}\r\nContent-Length: 100000\r\n\
+             Content-Type: multipart/form-data; boundary=x\r\n\r\n{begun}",
+            running.address, browser.cookie
+        );
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        while !String::from_utf8_lossy(&answer).contains("the role") {
+            let mut some = [0; 4096];
+            let read = tokio::time::timeout(PATIENCE, stream.read(&mut some)).await;
+            match read.expect("it waits for the files").unwrap() {
+                0 => break,
+                count => answer.extend(&some[..count]),
+            }
+        }
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.starts_with("HTTP/1.1 403 "), "{path}: {answer}");
+        assert!(answer.contains("eploying needs the role"), "{answer}");
+    }
+}
+
+/// Files keep their names, also in other scripts, and an empty one is there when the definition is deployed.
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_files_and_names_in_other_scripts_survive() {
+    let running = Setup::new(guarded(None)).start().await;
+    let mut browser = Browser::new(&running);
+    browser.sign_in("deployer", "/console/").await;
+    let csrf = browser.csrf("/console/deploy/files").await;
+    let file = |name: &str, content: &str| {
+        format!(
+            "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\
+             Content-Type: application/yaml\r\n\r\n{content}\r\n"
+        )
+    };
+    let begins = format!("--x\r\nContent-Disposition: form-data; name=\"csrf\"\r\n\r\n{csrf}\r\n");
+    let body = [
+        &begins,
+        &file("日本.sw.yaml", ""),
+        &file("空.yaml", ""),
+        "--x--\r\n",
+    ];
+    let answer = browser.send_files(&body.concat()).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let text = answer.text().await.unwrap();
+    for part in ["日本.sw.yaml", "1 finding", "空.yaml", "is empty"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }
 
 /// As browsers write it.

@@ -17,7 +17,7 @@ use swirl_model::scope::Scope;
 use swirl_model::time::Timestamp;
 use swirl_ports::{
     Counts, ExecutionStore, Filter, HistoryPage, HistoryPart, InstanceQueries, InstanceRecords,
-    Keep, Page, Result,
+    Keep, Page, Result, Trend, VersionCounts,
 };
 use swirl_servers::{PATIENCE, eventually};
 use tokio::time::timeout;
@@ -67,6 +67,14 @@ impl InstanceQueries for Counted {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.one().counts(workflows).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.one().counts_by_version(workflow).await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.one().trend(now).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

@@ -12,7 +12,10 @@ use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{Instance, Status};
 use swirl_model::scope::Scope;
-use swirl_ports::{Counts, Filter, InstanceQueries, InstanceRecords, Keep, Page, Result};
+use swirl_model::time::Timestamp;
+use swirl_ports::{
+    Counts, Filter, InstanceQueries, InstanceRecords, Keep, Page, Result, Trend, VersionCounts,
+};
 use tokio::sync::Notify;
 
 use crate::running::{Reads, Setup, client};
@@ -51,6 +54,14 @@ impl InstanceQueries for EndsDuringPoll {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.store.counts(workflows).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.store.counts_by_version(workflow).await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.store.trend(now).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

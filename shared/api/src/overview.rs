@@ -6,14 +6,15 @@ use swirl_access::Need;
 
 use crate::endpoint::{Endpoint, Method, Nothing};
 use crate::instance::{InstanceSummary, Status};
+use crate::instant::Instant;
 
 pub static OVERVIEW: Endpoint<Nothing, Nothing, Nothing, Overview> =
     Endpoint::new(Method::Get, "/api/v1/overview", Need::Read)
         .named(
             "overview",
             "Instances",
-            "The state of the system: instances by status, groups of similar failures, and the instances that have been \
-             running for longest.",
+            "The state of the system: instances by status, how many began and ended lately, groups of similar failures, \
+             and the instances that have been running for longest.",
         )
         .answers(200, "The state of the system.");
 
@@ -30,6 +31,8 @@ pub static ME: Endpoint<Nothing, Nothing, Nothing, Me> =
 #[schemars(inline)]
 pub struct Overview {
     pub counts: Vec<StatusCount>,
+    /// How many instances began and ended lately. Instances that were removed since then are counted too.
+    pub trend: Trend,
     /// Of the newest 1000 that run.
     pub suspended: usize,
     /// The newest 1000 failures by workflow, state and error, the most frequent first.
@@ -46,6 +49,33 @@ pub struct StatusCount {
     pub count: u64,
     /// Always false: all are counted.
     pub more: bool,
+}
+
+/// Intervals of the same length without gaps, oldest first. The last one is not over yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline)]
+pub struct Trend {
+    /// The last 60 minutes.
+    pub hour: Vec<Interval>,
+    /// The last 96 quarters of an hour.
+    pub day: Vec<Interval>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Interval {
+    /// When it begins.
+    #[schemars(with = "String")]
+    pub from: Instant,
+    pub started: u64,
+    pub completed: u64,
+    /// How often an instance stopped with an error. One that is tried again may do so several times.
+    pub faulted: u64,
+    pub cancelled: u64,
+    pub terminated: u64,
+    /// The average time from start to end of the instances that completed, in milliseconds.
+    pub average_ms: Option<u64>,
+    /// The longest of these times.
+    pub longest_ms: Option<u64>,
 }
 
 /// Similar failures.
@@ -78,4 +108,6 @@ pub struct Me {
     pub open: bool,
     pub namespace: String,
     pub version: String,
+    /// Definitions can be rehearsed here.
+    pub rehearsals: bool,
 }

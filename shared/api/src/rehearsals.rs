@@ -28,7 +28,7 @@ pub static REHEARSE: Endpoint<Nothing, Nothing, Rehearsal, Rehearsed> = Endpoint
 )
 .explained(
     "It takes ten seconds of real time at most. A run that is stopped by a limit is an answer, too, with 'message'. One \
-     rehearsal may be under way at once.",
+     rehearsal may be under way at once. It ends when the client closes the connection.",
 )
 .audited(&Kind::Definition, &[Action::Rehearse])
 .given_up()
@@ -39,7 +39,7 @@ pub static REHEARSE: Endpoint<Nothing, Nothing, Rehearsal, Rehearsed> = Endpoint
     r#"{"document": "...", "input": {}, "mocks": "functions: {charge: {return: {}}}"}"#,
 )
 .answers(200, "What happened.")
-.refuses(&[400, 422]);
+.refuses(&[400, 403, 422]);
 
 /// A definition, and the world around it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

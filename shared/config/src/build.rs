@@ -271,6 +271,7 @@ impl Values<'_> {
             tls,
             runs_inline: self.flag("coordinator.runs_inline"),
             log_unreceived: self.flag("coordinator.log_unreceived"),
+            rehearsals: self.flag("coordinator.rehearsals"),
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
             keep_data_ms: self.millis("history.keep_data"),

@@ -179,6 +179,8 @@ pub struct Coordinator {
     pub tls: Option<(PathBuf, PathBuf)>,
     pub runs_inline: bool,
     pub log_unreceived: bool,
+    /// Whether definitions can be rehearsed.
+    pub rehearsals: bool,
     /// For turns that it takes itself.
     pub recording: Recording,
     pub recorded_bytes_max: usize,

@@ -20,6 +20,7 @@ pub mod queries;
 pub mod queue;
 pub mod reads;
 pub mod store;
+pub mod trend;
 pub mod views;
 
 pub use audit::{AuditEntry, AuditLog, AuditSubject};
@@ -50,9 +51,10 @@ pub use following::{EventStream, Extract, FollowedHistories, HistorySink, Unread
 pub use processes::{PROCESSES_MAX, ProcessInfo, SeenProcess};
 pub use queries::{
     AttributeFilter, Bound, Counts, Filter, HISTORY_BYTES_MAX, HistoryPage, HistoryPart,
-    InstanceQueries, Keep, KeptHistory, Page, Summary, Values,
+    InstanceQueries, Keep, KeptHistory, Page, Summary, Values, VersionCounts,
 };
 pub use queue::{LateScope, Queue, Receipt, Task, Tasks};
 pub use reads::{ReadMark, Reads};
 pub use store::Store;
+pub use trend::{Tally, Trend};
 pub use views::{SavedView, SavedViews, VIEWS_MAX};

@@ -1,6 +1,7 @@
 //! Queries about instances, for people and dashboards. Executing an instance doesn't need them.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use swirl_model::time::Timestamp;
 
 use crate::error::Result;
 use crate::execution::InstanceRecords;
+use crate::trend::Trend;
 
 /// A row of a listing. It has a bounded size, since a listing has many.
 #[derive(Debug, Clone)]
@@ -169,6 +171,15 @@ pub struct Counts {
     pub terminated: u64,
 }
 
+/// The number of instances of a workflow by version: only those that run, and those that have failed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VersionCounts {
+    /// Of each version that has any.
+    pub versions: BTreeMap<Arc<str>, Counts>,
+    /// All were counted; otherwise the newest.
+    pub is_complete: bool,
+}
+
 impl Counts {
     pub fn of(&mut self, status: Status) -> &mut u64 {
         match status {
@@ -256,6 +267,14 @@ pub trait InstanceQueries: InstanceRecords {
 
     /// Returns the number of instances of all workflows together, and of each named workflow.
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)>;
+
+    /// Returns how many instances of each version of a workflow are running, and how many have failed. A store may stop
+    /// counting after some ten thousand.
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts>;
+
+    /// Returns how many instances have begun and ended lately. Each start and each end is counted once, in the write
+    /// that it is part of, by the clock of the store or of the process that wrote it. `now`: the end of the trend.
+    async fn trend(&self, now: Timestamp) -> Result<Trend>;
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>>;
     /// Returns the history, with the number of older entries that are no longer kept.

@@ -23,7 +23,7 @@ use swirl_ports::{
     Filter, HistoryPage, HistoryPart, InboxItem, Ingested, InstanceKey, InstanceQueries,
     InstanceRecords, Keep, KeptDropped, KeptHistory, KeyHolder, LateScope, Lease, Listening,
     Migrated, Migration, NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax,
-    Queue, Released, Removed, Result, Store, Summary, Suspended, Whole,
+    Queue, Released, Removed, Result, Store, Summary, Suspended, Trend, VersionCounts, Whole,
 };
 
 use crate::metrics::{Conflict, Metrics};
@@ -296,6 +296,15 @@ impl InstanceQueries for Measured<dyn Store> {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.redis("counts", self.inner.counts(workflows)).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.redis("counts_by_version", self.inner.counts_by_version(workflow))
+            .await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.redis("trend", self.inner.trend(now)).await
     }
 
     async fn kept_history(&self, id: &InstanceId) -> Result<KeptHistory> {

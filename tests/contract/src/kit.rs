@@ -285,6 +285,7 @@ pub struct Change {
     pub require_unchanged_inbox: bool,
     pub fits: bool,
     pub release: bool,
+    pub time: Option<Timestamp>,
 }
 
 pub fn change(commands: Vec<Command>) -> Change {
@@ -297,6 +298,11 @@ pub fn change(commands: Vec<Command>) -> Change {
 impl Change {
     pub fn at(mut self, cursor: Cursor) -> Change {
         self.cursor = Some(cursor);
+        self
+    }
+
+    pub fn time(mut self, time: Timestamp) -> Change {
+        self.time = Some(time);
         self
     }
 
@@ -369,7 +375,7 @@ fn made(held: &Held, change: Change) -> Commit {
         refused: change.refused,
         history: change.history,
         commands: change.commands,
-        at: at(0),
+        at: change.time.unwrap_or(at(0)),
         require_unchanged_inbox: change.require_unchanged_inbox,
         fits: change.fits,
         release: change.release,

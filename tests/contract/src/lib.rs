@@ -35,6 +35,7 @@ pub mod reuse;
 pub mod sets;
 pub mod starts;
 pub mod timers;
+pub mod trends;
 pub mod views;
 
 /// The size limit of instances in the tested backends.
@@ -124,7 +125,8 @@ macro_rules! store_suite {
                 detached_scopes_outlive_the_instance, runnable_scopes_are_found
             }
             history { history_is_read_in_parts, large_entries_lead_to_short_parts, recorded_data_is_removed_before_its_entries }
-            listings { listings_are_newest_first, named_instances_are_listed, pages_state_their_position, instances_are_counted, rows_have_a_bounded_size }
+            listings { listings_are_newest_first, named_instances_are_listed, pages_state_their_position, instances_are_counted, instances_are_counted_by_version, rows_have_a_bounded_size }
+            trends { starts_and_ends_are_counted_once, durations_of_completed_instances_are_added }
             attributes {
                 instances_are_found_by_attributes, attributes_follow_the_instance,
                 pages_by_attribute_state_their_position

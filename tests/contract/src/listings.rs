@@ -3,7 +3,7 @@
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::{EndStatus, Status};
-use swirl_model::scope::Cursor;
+use swirl_model::scope::{Cursor, Work};
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{Counts, Filter, Summary};
 
@@ -256,4 +256,52 @@ pub async fn instances_are_counted(b: Backend) {
     };
     assert_eq!(all, counts(3, 1));
     assert_eq!(each, [counts(2, 1), counts(0, 0), counts(1, 0)]);
+}
+
+pub async fn instances_are_counted_by_version(b: Backend) {
+    let versions = [
+        ("a", "1"),
+        ("b", "1"),
+        ("c", "2"),
+        ("d", "2"),
+        ("e", "1.0\u{e9}"),
+    ];
+    for (id, version) in versions {
+        let mut new = new(id);
+        new.header.definition.version = version.into();
+        b.create(new).await;
+    }
+    // Others, whose names begin or end like this one's.
+    for (id, workflow) in [("x", "flow2"), ("y", "flo"), ("z", "workflow")] {
+        let mut new = new(id);
+        new.header.definition = definition(workflow);
+        b.create(new).await;
+    }
+    for (id, status) in [("b", EndStatus::Completed), ("c", EndStatus::Faulted)] {
+        let cursor = match status {
+            EndStatus::Faulted => blocked(Work::Begin),
+            _ => Cursor::Ended,
+        };
+        b.act(&root(id), change(vec![end(status)]).at(cursor)).await;
+    }
+    let found = b.store.counts_by_version("flow").await.unwrap();
+    let counts = |running, faulted| Counts {
+        running,
+        faulted,
+        ..Counts::default()
+    };
+    let expected = [
+        ("1", counts(1, 0)),
+        ("1.0\u{e9}", counts(1, 0)),
+        ("2", counts(1, 1)),
+    ];
+    let shown: Vec<_> = found
+        .versions
+        .iter()
+        .map(|(version, one)| (&**version, *one))
+        .collect();
+    assert_eq!(shown, expected);
+    assert!(found.is_complete);
+    let none = b.store.counts_by_version("none").await.unwrap();
+    assert!(none.versions.is_empty() && none.is_complete);
 }

@@ -469,6 +469,14 @@ impl InstanceQueries for ChaosStore {
         self.inner.counts(workflows).await
     }
 
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.inner.counts_by_version(workflow).await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.inner.trend(now).await
+    }
+
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
         self.inner.history(id).await
     }

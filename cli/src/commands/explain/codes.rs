@@ -171,6 +171,11 @@ pub const REFUSALS: &[Row] = &[
         "Nothing was done. Narrow the query with a status, a workflow, 'started > ...' or a search attribute: these have indexes (docs/search.md).",
     ),
     (
+        "rehearsals-off",
+        "Rehearsals are switched off at this server.",
+        "Run 'swirl test' on your machine, or have 'coordinator.rehearsals' set to true.",
+    ),
+    (
         "start-refused",
         "The instance cannot be started with this input, or not now.",
         "The message gives the reason: the input fails its schema, or the schedule allows no start.",

@@ -1,5 +1,7 @@
 //! `/rehearsals`
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::dev::http::JSON;
@@ -89,4 +91,34 @@ pub async fn check(dev: &Dev) {
     wrong.refused(422, "mocks-invalid");
     let wrong = ask(json!({"documents": ORDER})).await;
     wrong.refused(400, "invalid-json");
+    given_up(dev).await;
+}
+
+/// Code of the client ran, so there is an entry, even if the answer reaches nobody. The next one needn't wait.
+async fn given_up(dev: &Dev) {
+    let entries = async || {
+        let path = "/api/v1/audit?action=rehearse&limit=1000";
+        let page = dev.get(path).await.is(200);
+        page["entries"].as_array().unwrap().clone()
+    };
+    let before = entries().await.len();
+    let body = json!({"document": CIRCLE, "input": {}}).to_string();
+    let asked = dev.post(PATH, &[JSON], body);
+    // Time has to pass: the rehearsal begins, and would take eight seconds.
+    let answered = tokio::time::timeout(Duration::from_secs(1), asked).await;
+    assert!(answered.is_err());
+    let mut found = Vec::new();
+    for _ in 0..200 {
+        found = entries().await;
+        if found.len() > before {
+            break;
+        }
+        // Time has to pass: the server notices that the connection is closed.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(found.len(), before + 1);
+    assert_eq!(found[0]["subject"]["id"], "(unknown)");
+    assert_eq!(found[0]["details"]["ended"], "given up by its client");
+    let asked = json!({"document": ORDER, "input": {}}).to_string();
+    dev.post(PATH, &[JSON], asked).await.is(200);
 }

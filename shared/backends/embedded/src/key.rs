@@ -8,7 +8,10 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use swirl_model::ids::{InstanceId, ScopeId};
+use swirl_ports::trend::Span;
 use swirl_ports::{Error, InboxItem, InstanceKey};
+
+use crate::trends;
 
 /// The position of an instance in the order of creation, which identifies it within this store.
 pub(crate) type Seq = u64;
@@ -48,6 +51,8 @@ pub(crate) enum Key {
     Audit(Arc<str>),
     /// A saved view, by its name.
     View(Arc<str>),
+    /// Counts of starts and ends, by span and place.
+    Trend(Span, u64),
     /// See [`crate::page`].
     History(Seq, u64),
 }
@@ -92,6 +97,7 @@ impl Key {
             Key::BatchOutcomes(n, from) => format!("batchdone/{n:016x}/{from:08x}"),
             Key::Audit(id) => format!("audit/{:016x}/{id}", 0),
             Key::View(name) => format!("view/{:016x}/{name}", 0),
+            Key::Trend(span, place) => format!("trend/{place:016x}/{}", trends::letter(*span)),
             Key::History(seq, n) => format!("{HISTORY}{seq:016x}/{n:016x}"),
         }
     }
@@ -101,7 +107,7 @@ impl Key {
 pub(crate) const HISTORY: &str = "history/";
 
 /// The kinds in the order in which they are read: owners before the records that belong to them.
-pub(crate) const KINDS: [&str; 25] = [
+pub(crate) const KINDS: [&str; 26] = [
     "counter/",
     "installation/",
     "definition/",
@@ -127,6 +133,7 @@ pub(crate) const KINDS: [&str; 25] = [
     "batchdone/",
     "audit/",
     "view/",
+    "trend/",
 ];
 
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {

@@ -42,6 +42,7 @@ mod shelves;
 mod state;
 mod store;
 mod subscriptions;
+mod trends;
 mod views;
 mod waits;
 mod watchers;

@@ -10,7 +10,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::matching::Correlation;
 use swirl_ports::{
     Committed, Created, InboxItem, InstanceKey, KeyHolder, NewRecords, OutboxEntry, Removed,
-    Suspended,
+    Suspended, Tally,
 };
 
 use crate::key::{Key, Seq, Write};
@@ -43,6 +43,7 @@ impl State {
             return Created::Exists { conflict };
         }
         let seq = self.next();
+        self.count(header.started_at, Tally::start);
         let id = header.id.clone();
         let events = root.start_events.clone();
         let correlation = self.correlation_of(&header, &events);
@@ -162,6 +163,12 @@ impl State {
         if !is_paused {
             state.suspended = false;
         }
+        let began = inst.instance.header.started_at;
+        let (status, took) = (state.status, ended.at.0.saturating_sub(began.0));
+        self.count(ended.at, |tally| tally.end(status, took));
+        let Some(inst) = self.instances.get_mut(&seq) else {
+            return;
+        };
         // Async sub-workflows end even when their parent faults, since a retry of the parent doesn't repeat them.
         let children = std::mem::take(&mut inst.children);
         self.ended.add(seq, &inst.instance);
@@ -186,6 +193,13 @@ impl State {
             self.close_fork(seq, &parent, fork, wake);
         }
         self.refresh_all(seq);
+    }
+
+    /// Counts a start or an end for the trend.
+    fn count(&mut self, at: Timestamp, change: impl Fn(&mut Tally)) {
+        for (span, place) in self.trends.count(at, change) {
+            self.touch(Key::Trend(span, place));
+        }
     }
 
     /// See [`swirl_ports::ExecutionStore::take_key`].

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use swirl_model::WorkflowError;
 use swirl_model::attribute::Attribute;
+use swirl_model::instance::Status;
 use swirl_ports::{
     AttributeFilter, Bound, Counts, Error, Filter, Keep, Page, Result, Summary, Values,
+    VersionCounts,
 };
 
 use crate::Embedded;
@@ -71,6 +73,29 @@ impl Embedded {
             })?;
         }
         Ok((all, each))
+    }
+
+    pub(crate) fn count_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        let mut all = VersionCounts {
+            is_complete: true,
+            ..VersionCounts::default()
+        };
+        let mut next = Some(0);
+        while let Some(first) = next {
+            next = self.read(|state| {
+                let mut some = state.instances.range(first..);
+                for (_, inst) in some.by_ref().take(STEP) {
+                    let id = &inst.instance.header.definition;
+                    let is_counted = matches!(inst.status(), Status::Running | Status::Faulted);
+                    if is_counted && &*id.workflow == workflow {
+                        let counts = all.versions.entry(id.version.clone()).or_default();
+                        *counts.of(inst.status()) += 1;
+                    }
+                }
+                some.next().map(|(seq, _)| *seq)
+            })?;
+        }
+        Ok(all)
     }
 }
 

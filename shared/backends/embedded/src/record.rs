@@ -20,6 +20,7 @@ use crate::known::KnownEvent;
 use crate::retained::RetainedEvent;
 use crate::state::{ForkEntry, Inst, State};
 use crate::subscriptions::Wait;
+use crate::trends::span_of;
 
 #[derive(Serialize, Deserialize)]
 struct StateRecord {
@@ -194,6 +195,7 @@ impl State {
                 .and_then(|entry| entry.part(*from))
                 .map_or(Ok(None), |outcomes| json(&outcomes)),
             Key::Audit(id) => self.audit.get(id).map_or(Ok(None), json),
+            Key::Trend(span, place) => self.trends.get((*span, *place)).map_or(Ok(None), json),
             Key::View(name) => self.views.get(name).map_or(Ok(None), json),
             // These are appended where they are made.
             Key::History(..) => Ok(None),
@@ -384,6 +386,10 @@ impl State {
             "view" => {
                 let view: SavedView = read(key, value)?;
                 self.views.insert(view.name.as_str().into(), view);
+            }
+            "trend" => {
+                let span = span_of(a).ok_or_else(|| damaged("its key names no span".to_owned()))?;
+                self.trends.restore((span, n), read(key, value)?);
             }
             "set" => self.sets.insert(n, read::<Set>(key, value)?),
             _ => {

@@ -30,6 +30,7 @@ use crate::retained::Retained;
 use crate::sets::Sets;
 use crate::shelves::Shelves;
 use crate::subscriptions::{Subscriptions, Wait};
+use crate::trends::Trends;
 use crate::watchers::Watchers;
 
 /// A search attribute, its value and the instance, in the order of listings.
@@ -69,6 +70,7 @@ pub(crate) struct State {
     pub audit: BTreeMap<Arc<str>, AuditEntry>,
     /// By name.
     pub views: BTreeMap<Arc<str>, SavedView>,
+    pub trends: Trends,
     /// The instant up to which each workflow's schedule has been carried out.
     pub marks: BTreeMap<Arc<str>, Timestamp>,
     /// The time of the current change, if it says so.

@@ -17,7 +17,8 @@ use swirl_ports::{
     Acquired, Commit, Committed, Counts, Created, DueTimer, Error, ExecutionStore, Filter, Held,
     HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries, InstanceRecords, Keep,
     KeptHistory, KeyHolder, Lease, Migrated, Migration, NewRecords, Operated, OutboxEntry,
-    Page as ListPage, PendingStart, PendingStartsMax, Released, Removed, Result, Suspended, Whole,
+    Page as ListPage, PendingStart, PendingStartsMax, Released, Removed, Result, Suspended, Trend,
+    VersionCounts, Whole,
 };
 
 use crate::Embedded;
@@ -336,6 +337,14 @@ impl InstanceQueries for Embedded {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.count(workflows)
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.count_by_version(workflow)
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.read(|state| state.trends.until(now))
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

@@ -228,6 +228,14 @@ impl InstanceQueries for Restarting {
         self.get().counts(workflows).await
     }
 
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.get().counts_by_version(workflow).await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.get().trend(now).await
+    }
+
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
         self.get().history(id).await
     }

@@ -216,6 +216,7 @@ impl Redis {
             retention: Some(retention::text(&header.retention)).filter(|text| !text.is_empty()),
             watcher: new.watched.then(|| self.process().to_owned()),
             named: InstanceKey::of(header).map(|key| self.named_key(&key)),
+            started_at: header.started_at,
             consumed: begun.consumed.clone(),
             correlation: born
                 .into_iter()

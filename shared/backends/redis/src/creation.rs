@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use swirl_model::time::Timestamp;
 
 use crate::waits::Change;
 
@@ -19,6 +20,7 @@ pub(crate) struct Creation {
     pub watcher: Option<String>,
     /// The Redis key of its business key.
     pub named: Option<String>,
+    pub started_at: Timestamp,
     /// Events that the instance has consumed.
     pub consumed: Vec<(String, String)>,
     /// The correlation that it begins with, and the event from which on it exists.
@@ -33,6 +35,7 @@ pub(crate) struct CreationFacts<'a> {
     retention: Option<&'a str>,
     pub key: Option<(usize, &'a str)>,
     pub consumed: Option<(usize, &'a [(String, String)])>,
+    started: i64,
 }
 
 impl Creation {
@@ -43,6 +46,7 @@ impl Creation {
             retention: self.retention.as_deref(),
             key: self.key.as_deref().map(|key| (0, key)),
             consumed: (!self.consumed.is_empty()).then_some((0, &*self.consumed)),
+            started: self.started_at.0,
         }
     }
 }

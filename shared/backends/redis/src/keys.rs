@@ -110,6 +110,7 @@ impl Keys {
                 keys.push([&tag, ":lt:", status].concat());
                 keys.push([&tag, ":lw:", status].concat());
             }
+            keys.push([&tag, ":", TREND].concat());
         }
         keys
     }
@@ -133,6 +134,9 @@ impl Keys {
             .collect()
     }
 }
+
+/// The hash of counts of starts and ends, in each shard (`trend.rs`).
+pub(crate) const TREND: &str = "trend";
 
 /// The letters of statuses in keys and records: running, completed, faulted, cancelled (x), terminated.
 pub(crate) const STATUSES: [&str; 5] = ["r", "c", "f", "x", "t"];

@@ -19,7 +19,7 @@ use swirl_ports::{
     HISTORY_BYTES_MAX, Held, HistoryPage, HistoryPart, InboxItem, InstanceKey, InstanceQueries,
     InstanceRecords, Keep, KeptHistory, KeyHolder, LateScope, Lease, Migrated, Migration,
     NewRecords, Operated, OutboxEntry, Page, PendingStart, PendingStartsMax, Released, Removed,
-    Result, Suspended, Whole,
+    Result, Suspended, Trend, VersionCounts, Whole,
 };
 use tokio::time::{sleep, timeout};
 
@@ -440,6 +440,14 @@ impl InstanceQueries for Redis {
 
     async fn counts(&self, workflows: &[Arc<str>]) -> Result<(Counts, Vec<Counts>)> {
         self.count_by_workflow(workflows).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.count_by_version(workflow).await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.trend_until(now).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {

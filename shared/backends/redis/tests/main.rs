@@ -20,3 +20,15 @@ mod plans;
 mod processes;
 mod retention;
 mod wide;
+
+/// The keys that stay until somebody removes them. The counts of starts and ends expire.
+fn kept(server: &swirl_servers::RedisServer) -> Vec<String> {
+    let keys = server.cli(&["KEYS", "*"]).unwrap();
+    let stays = |key: &&str| {
+        let ttl = server.cli(&["TTL", key]).unwrap();
+        let expires = ttl.parse::<i64>().unwrap() > 0;
+        assert!(!expires || key.ends_with(":trend"), "{key}");
+        !expires
+    };
+    keys.lines().filter(stays).map(str::to_owned).collect()
+}

@@ -184,6 +184,14 @@ pub const SETTINGS: &[Setting] = &[
     .default("false")
     .coordinator(),
     Setting::new(
+        "coordinator.rehearsals",
+        ValueKind::Flag,
+        "Deployers may let definitions run in virtual time (`POST /api/v1/rehearsals`, “Try it” in the console). Each such run \
+         is a process of its own that may take 256 MiB of memory for ten seconds. With `false` they are refused.",
+    )
+    .default("true")
+    .coordinator(),
+    Setting::new(
         "coordinator.batch_instances",
         count(1, 1_000_000),
         "How many instances a batch may have. Their ids are found and recorded by the request that creates it; one that \

@@ -70,6 +70,40 @@ pub async fn states(stage: Stage) -> Result<()> {
     browser.picture("console-states.png", 700).await
 }
 
+/// How many instances began, ended and failed. Works with and without scripts.
+pub async fn trend(stage: Stage) -> Result<()> {
+    let dev = stage.dev(&[ORDER]).await?;
+    let id = dev
+        .api
+        .start("order", &json!({"order": "o-1", "amount": 5}))
+        .await?;
+    dev.api.completed(&id).await?;
+    let input = json!({"order": "o-2", "amount": 250_000});
+    let id = dev.api.start("order", &input).await?;
+    dev.api.faulted(&id).await?;
+    let browser = &stage.browser;
+    browser.open("/").await?;
+    browser
+        .shows(&["The last hour", "Started 2", "Ended 1", "Failed 1"])
+        .await?;
+    for chart in [
+        "Started in the last hour: 2, ",
+        "Failed in the last hour: 1, 1 in a minute at most",
+        "Time to complete in the last hour: ",
+    ] {
+        let selector = format!("#trend svg[role=img][aria-label^='{chart}'] rect title");
+        ensure!(browser.has(&selector).await?, "no chart says {chart}");
+    }
+    browser.check().await?;
+    browser.press("Day").await?;
+    browser
+        .shows(&["The last 24 hours", "2 in 15 minutes at most"])
+        .await?;
+    browser.press("Show the numbers").await?;
+    browser.shows(&["Hour from", "Longest time"]).await?;
+    browser.check().await
+}
+
 /// Works with and without scripts.
 pub async fn changes(stage: Stage) -> Result<()> {
     let dev = stage.dev(&[ORDER]).await?;

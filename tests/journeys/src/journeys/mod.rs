@@ -59,6 +59,9 @@ pub const ALL: [Journey; 53] = [
     journey("see in which states instances are", |stage| {
         Box::pin(insight::states(stage))
     }),
+    journey("see how much began, ended and failed lately", |stage| {
+        Box::pin(insight::trend(stage))
+    }),
     journey("see what changed in the data", |stage| {
         Box::pin(insight::changes(stage))
     }),
@@ -210,6 +213,11 @@ pub const ALL: [Journey; 53] = [
     Journey {
         name: "try a deployed definition without scripts",
         run: |stage| Box::pin(drafts::rehearse_deployed(stage)),
+        scripts: false,
+    },
+    Journey {
+        name: "see how much began, ended and failed lately without scripts",
+        run: |stage| Box::pin(insight::trend(stage)),
         scripts: false,
     },
     Journey {

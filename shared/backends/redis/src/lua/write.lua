@@ -4,8 +4,8 @@
 -- written or nothing.
 --
 -- KEYS: 1 instance, 2 ready, 3 history, 4 its waits, 5 ended; if the instance is new or its status changes, 6 and 7 the
--- listings of its status by time and by workflow, 8 and 9 those of the status after that; then the indexes that the
--- facts name; then instances with recorded data, if there is data that expires; last instances with unread entries, if
+-- listings of its status by time and by workflow, 8 and 9 those of the status after that, 10 the counts of starts and
+-- ends by span; then the indexes that the facts name; then instances with recorded data, if there is data that expires; last instances with unread entries, if
 -- histories are followed.
 -- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
 -- elements of history; fields and values to write; fields to remove; scopes that become ready.
@@ -42,7 +42,7 @@
 --       [what follows: write_others.lua]
 --     }],
 --     [creation: { workflow, version, retention, [{ position of the index of keys, key }],
---       [{ position of the consumed events, pairs of generation and digest }] }]
+--       [{ position of the consumed events, pairs of generation and digest }], when it was started }]
 --   }]
 -- - [{ the instance, [time, if histories are followed], [when the first recorded data expires] }]
 --
@@ -177,14 +177,39 @@ local function place_of_end(ends, kept)
   return ended
 end
 
+-- Counts a start ('s') or an end (the letter of the status) in this minute and in this quarter of an hour. A span takes
+-- the place of an older one: trend.rs has their numbers. `millis`: the time from start to end.
+local function count(key, letter, millis)
+  local seconds = tonumber(now()[1])
+  local minute, quarter = math.floor(seconds / 60), math.floor(seconds / 900)
+  local minutes, quarters = 'm' .. minute % 64, 'q' .. quarter % 100
+  local found = call('HMGET', key, minutes, quarters)
+  local function counted_in(text, number)
+    local tally = text and unpacked(text)
+    if not tally or tally[1] ~= number then tally = { number, 0, 0, 0, 0, 0, 0, 0 } end
+    local place = find('scfxt', letter, 1, true) + 1
+    tally[place] = tally[place] + 1
+    if letter == 'c' then tally[7], tally[8] = tally[7] + millis, math.max(tally[8], millis) end
+    return pack(tally), tally
+  end
+  local of_minute, tally = counted_in(found[1], minute)
+  call('HSET', key, minutes, of_minute, quarters, (counted_in(found[2], quarter)))
+  -- The first of a minute. Nothing is left when all counts are too old.
+  if tally[2] + tally[3] + tally[4] + tally[5] + tally[6] == 1 then call('EXPIRE', key, 90000) end
+end
+
 -- Lists a new instance, and notes the events that it has consumed. Returns its place in the listings.
 local function create(KEYS, INST, ends, creation)
-  local workflow, version, kept, key, had = unpack(creation, 1, 5)
+  local workflow, version, kept, key, had, started = unpack(creation, 1, 6)
   local micros = micros_of(now())
   local listed = workflow .. '\1' .. micros .. '\1' .. version .. '\1' .. INST
   call('ZADD', KEYS[8], micros, INST)
   call('ZADD', KEYS[9], 0, listed)
-  if ends then call('ZADD', KEYS[5], place_of_end(ends, kept), INST) end
+  count(KEYS[10], 's')
+  if ends then
+    call('ZADD', KEYS[5], place_of_end(ends, kept), INST)
+    count(KEYS[10], ends[1], math.max(ends[2] - started, 0))
+  end
   if key then call('ZADD', KEYS[key[1]], 0, key[2] .. '\1' .. INST) end
   if had then
     for _, event in ipairs(had[2]) do call('ZADD', KEYS[had[1]], event[1], event[2]) end
@@ -423,6 +448,8 @@ local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words
     call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
     call('ZADD', KEYS[9], 0, listed)
     if ends[2] then
+      local began = match(listed, '\1(%d+)\1')
+      count(KEYS[10], ends[1], math.max(math.floor((micros_of(now()) - began) / 1000), 0))
       local watcher, kept = found[place + 1], found[place + 2]
       call('ZADD', KEYS[5], place_of_end(ends, kept), INST)
       if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end

@@ -79,6 +79,8 @@ impl Side {
         let mut keys: Vec<(String, String, Vec<Vec<u8>>)> = all.unwrap();
         keys.sort();
         let mut lines = Vec::new();
+        // The counts of starts and ends depend on the time.
+        keys.retain(|(key, ..)| !key.ends_with(":trend"));
         for (key, kind, values) in keys {
             let texts: Vec<String> = values.iter().map(|value| self.plain_text(value)).collect();
             let mut texts = match kind.as_str() {

@@ -7,6 +7,7 @@ use swirl_model::event::HistoryEntry;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Instance;
 use swirl_model::scope::Scope;
+use swirl_model::time::Timestamp;
 use swirl_ports::*;
 
 use super::SharedStore;
@@ -34,6 +35,15 @@ impl InstanceQueries for SharedStore {
         workflows: &[Arc<str>],
     ) -> Result<(swirl_ports::Counts, Vec<swirl_ports::Counts>)> {
         self.call(|inner| block_on(inner.counts(workflows))).await
+    }
+
+    async fn counts_by_version(&self, workflow: &str) -> Result<VersionCounts> {
+        self.call(|inner| block_on(inner.counts_by_version(workflow)))
+            .await
+    }
+
+    async fn trend(&self, now: Timestamp) -> Result<Trend> {
+        self.call(|inner| block_on(inner.trend(now))).await
     }
 
     async fn history(&self, id: &InstanceId) -> Result<Vec<HistoryEntry>> {
