@@ -1,9 +1,12 @@
 //! `swirl deploy`
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Deployment, Outcome};
+use swirl_api::definitions::{
+    DEPLOY, DeployQuery, Deployed, Deployment, Outcome, is_about_document,
+};
 use swirl_api::{Finding, Problem};
 use swirl_deployment::GivenOr;
 use swirl_deployment::fetch;
@@ -56,17 +59,30 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let given = args.given.resources()?;
     let files = definitions(&args.files)?;
     // All files are read before the first definition is deployed: one that is missing leaves nothing half done.
-    let documents = files.iter().map(|(file, _)| {
+    let mut shared = BTreeMap::new();
+    for folder in files.iter().filter_map(|(_, folder)| folder.as_deref()) {
+        if !shared.contains_key(folder) {
+            shared.insert(folder, [&given[..], &of_folder(folder)?].concat());
+        }
+    }
+    let deployments = files.iter().map(|(file, folder)| {
         let read = swirl_documents::files::read_text(file);
-        read.with_context(|| format!("{} cannot be read", file.display()))
+        let document = read.with_context(|| format!("{} cannot be read", file.display()))?;
+        let shared = folder.as_deref().and_then(|folder| shared.get(folder));
+        let resources = files_of(&document, file, shared.unwrap_or(&given));
+        Ok(Deployment {
+            name: Some(file.display().to_string()),
+            document,
+            resources: resources.into_iter().collect(),
+        })
     });
-    let documents = documents.collect::<anyhow::Result<Vec<_>>>()?;
+    let deployments = deployments.collect::<anyhow::Result<Vec<_>>>()?;
     args.server.run(async |client| {
         let mut all = Vec::new();
         // The last request failed. The others would, too.
         let mut failure = None;
-        for ((file, folder), document) in files.iter().zip(documents) {
-            let name = file.display().to_string();
+        for deployment in &deployments {
+            let name = deployment.name.clone().unwrap_or_default();
             if failure.is_some() {
                 all.push(Row::new(name, Done::NotTried));
                 continue;
@@ -75,8 +91,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
                 reason: args.reason.asked().reason,
                 ..DeployQuery::default()
             };
-            let deployment = deployment(&name, document, (file, folder.as_deref()), &given)?;
-            let call = DEPLOY.ask().query(query).body(&deployment);
+            let call = DEPLOY.ask().query(query).body(deployment);
             let answer = match client.ask(call).await {
                 Ok(answer) => answer.0,
                 Err(error) => {
@@ -85,7 +100,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
                     continue;
                 }
             };
-            show(&name, &deployment, &answer, terminal)?;
+            show(&name, deployment, &answer, terminal)?;
             all.push(match answer {
                 Ok(deployed) => Row {
                     status: Some(match deployed.outcome {
@@ -96,11 +111,10 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
                     ..Row::new(name, Done::Deployed)
                 },
                 Err(problem) => {
-                    let has_failed = problem.status >= 500;
-                    failure = has_failed.then_some(Ok(1));
-                    let done = match has_failed {
-                        true => Done::Unknown,
-                        false => Done::Refused,
+                    failure = (!is_about_document(problem.status)).then_some(Ok(1));
+                    let done = match problem.status {
+                        500.. => Done::Unknown,
+                        _ => Done::Refused,
                     };
                     Row {
                         status: Some(problem.status),
@@ -118,24 +132,6 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         }
         let are_deployed = all.iter().all(|row| row.done == Done::Deployed);
         failure.unwrap_or(Ok(u8::from(!are_deployed)))
-    })
-}
-
-fn deployment(
-    name: &str,
-    document: String,
-    (file, folder): (&Path, Option<&Path>),
-    given: &[(String, String)],
-) -> anyhow::Result<Deployment> {
-    let shared = match folder {
-        Some(folder) => of_folder(folder)?,
-        None => Vec::new(),
-    };
-    let resources = files_of(&document, file, &[given, &shared[..]].concat());
-    Ok(Deployment {
-        name: Some(name.to_owned()),
-        document,
-        resources: resources.into_iter().collect(),
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::http::StatusCode;
-use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Outcome};
+use swirl_api::definitions::{DEPLOY, DeployQuery, Deployed, Outcome, is_about_document};
 
 use super::chosen::{FILES_MAX, File, Meaning, deployments, files_of, named};
 use super::findings::{Found, found};
@@ -102,7 +102,7 @@ pub async fn list(visitor: Visitor, form: Form) -> Answer {
                 refusals += 1;
                 refused(row, refusal, &deployment.document);
             }
-            // Nothing has changed, so there is nothing to tell but this.
+            // No other one was tried, so there is nothing to tell but this.
             Err(refusal) if deployed + refusals == 0 => return Err(refusal.into()),
             Err(refusal) => {
                 row.is_bad = true;
@@ -190,12 +190,8 @@ fn unread(path: String) -> Row {
 /// Separates refusals of a document from failures of the request.
 fn about(answer: Result<Deployed, Refusal>) -> Result<Result<Deployed, Refusal>, Refusal> {
     match answer {
-        Err(refusal) => match refusal.status {
-            StatusCode::UNPROCESSABLE_ENTITY
-            | StatusCode::CONFLICT
-            | StatusCode::PAYLOAD_TOO_LARGE => Ok(Err(refusal)),
-            _ => Err(refusal),
-        },
+        Err(refusal) if is_about_document(refusal.status.as_u16()) => Ok(Err(refusal)),
+        Err(refusal) => Err(refusal),
         deployed => Ok(deployed),
     }
 }

@@ -158,7 +158,7 @@ fn numbers(of: Of, all: &[Interval], name: &'static str, parts: &Parts<'_>, note
         (0, _) => (format!("{name} in {}: none", of.whole()), String::new()),
         (_, true) => (format!("{name} in {}: {figure}, {most}", of.whole()), most),
         (_, false) => {
-            let note = format!("{most}; {note}");
+            let note = format!("{note}; {most}");
             (format!("{name} in {}: {figure}, {note}", of.whole()), note)
         }
     };
@@ -319,7 +319,7 @@ mod tests {
         );
         assert_eq!(
             trend.charts[1].note,
-            "4 in a minute at most; 1 of them cancelled or terminated"
+            "1 of them cancelled or terminated; 4 in a minute at most"
         );
         assert_eq!(trend.charts[3].note, "on average; 500 ms at most");
         assert!(!trend.is_empty);

@@ -39,7 +39,8 @@ pub async fn rehearse(
     Ok(Done::from(done).audited(Audited::definition(&id)))
 }
 
-/// A rehearsal under way. If its client gives it up, it is dropped, and nothing else would say that it ran.
+/// A rehearsal under way. If its client gives it up, or the server stops, it is dropped, and nothing else would say
+/// that it ran.
 struct Run<'a> {
     api: &'a Api,
     by: Option<&'a str>,
@@ -62,7 +63,7 @@ impl Drop for Run<'_> {
             workflow: UNKNOWN.into(),
             version: UNKNOWN.into(),
         };
-        let given_up = Audited::definition(&id).with("ended", "given up by its client");
+        let given_up = Audited::definition(&id).with("ended", "given up");
         let (auditing, by) = (auditing.clone(), self.by.map(str::to_owned));
         let now = self.api.service.clock.now();
         runtime.spawn(async move {

@@ -254,6 +254,11 @@ words! {
     }
 }
 
+/// Whether a refusal with this status is about the document itself, so that others may still be deployed.
+pub fn is_about_document(status: u16) -> bool {
+    matches!(status, 409 | 413 | 422)
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deployed {

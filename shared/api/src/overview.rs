@@ -62,6 +62,7 @@ pub struct Trend {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Interval {
     /// When it begins.
     #[schemars(with = "String")]

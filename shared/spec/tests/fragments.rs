@@ -40,7 +40,7 @@ const EDITIONS: [(&str, usize, &str); 7] = [
 ];
 
 /// Contradictions in a specification: edition, section, code, pointer.
-const FAULTS: [(&str, &str, &str, &str); 12] = [
+const FAULTS: [(&str, &str, &str, &str); 10] = [
     // An omitted expression.
     (
         "0.1-release",

@@ -118,7 +118,7 @@ async fn given_up(dev: &Dev) {
     }
     assert_eq!(found.len(), before + 1);
     assert_eq!(found[0]["subject"]["id"], "(unknown)");
-    assert_eq!(found[0]["details"]["ended"], "given up by its client");
+    assert_eq!(found[0]["details"]["ended"], "given up");
     let asked = json!({"document": ORDER, "input": {}}).to_string();
     dev.post(PATH, &[JSON], asked).await.is(200);
 }

@@ -13,7 +13,7 @@ static VERSIONS: Lazy = Lazy::new(|| Script::new(&[include_str!("lua/versions.lu
 
 /// How many instances of a shard are counted, of those that run and of those that failed. The server is blocked
 /// meanwhile.
-const COUNTED_MAX: usize = 2_000;
+const COUNTED_MAX: usize = 200;
 
 impl Redis {
     pub(crate) async fn count_by_version(&self, workflow: &str) -> Result<VersionCounts> {

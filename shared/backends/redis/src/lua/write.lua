@@ -5,8 +5,8 @@
 --
 -- KEYS: 1 instance, 2 ready, 3 history, 4 its waits, 5 ended; if the instance is new or its status changes, 6 and 7 the
 -- listings of its status by time and by workflow, 8 and 9 those of the status after that, 10 the counts of starts and
--- ends by span; then the indexes that the facts name; then instances with recorded data, if there is data that expires; last instances with unread entries, if
--- histories are followed.
+-- ends by span; then the indexes that the facts name; then instances with recorded data, if there is data that expires;
+-- last instances with unread entries, if histories are followed.
 -- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
 -- elements of history; fields and values to write; fields to remove; scopes that become ready.
 --

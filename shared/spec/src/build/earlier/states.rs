@@ -26,12 +26,8 @@ pub(crate) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
         && let Some(time) = timeout.take("time")
     {
         // As in the specification's own example.
-        loose::warn(
-            ctx,
-            &time,
-            "'time' is taken as 'duration'",
-            "write 'duration'",
-        );
+        let message = "'time' is taken as 'duration'".to_owned();
+        ctx.loose(&time, message, "write 'duration'".to_owned());
         timeout.put("duration", time);
     }
     if let Some(timeout) = root.get("execTimeout").cloned()
