@@ -95,8 +95,16 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             let answer = match client.ask(call).await {
                 Ok(answer) => answer.0,
                 Err(error) => {
-                    all.push(Row::new(name, Done::Unknown));
-                    failure = Some(Err(error));
+                    let mut row = Row::new(name, Done::Unknown);
+                    // The rows are the answer then, and an error would be a second one.
+                    failure = Some(match terminal.output {
+                        Output::Json => {
+                            row.answer = Some(format!("{error:#}").into());
+                            Ok(1)
+                        }
+                        _ => Err(error),
+                    });
+                    all.push(row);
                     continue;
                 }
             };
