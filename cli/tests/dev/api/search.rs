@@ -162,8 +162,8 @@ pub async fn check(dev: &Dev) {
     let lost = dev.get("/api/v1/instances?after=~gone").await;
     lost.refused(400, "unknown-place");
 
-    let both = "/api/v1/counts?workflow=order&query=status%20=%20running";
-    dev.get(both).await.is(400);
+    let ambiguous = "/api/v1/counts?workflow=order&query=status%20=%20running";
+    dev.get(ambiguous).await.is(400);
     let counts = dev.get("/api/v1/counts").await.is(200);
     let mut workflows = counts["workflows"].as_array().unwrap().iter();
     let faulty = workflows.find(|one| one["id"] == "faulty").unwrap();
