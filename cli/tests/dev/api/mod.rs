@@ -51,7 +51,7 @@ const BROKEN: [&str; 8] = [
 /// Codes that only a coordinator uses: `swirl dev` requires no tokens, has no dead letters, and doesn't limit starts.
 /// The code for deployments needs many concurrent requests, those for queries need many instances
 /// (coordinator/tests/access). The code for rehearsals needs several at once. The codes for bodies and answers need time or much memory (shared/serve, coordinator/tests/access).
-const GUARDED: [&str; 14] = [
+const GUARDED: [&str; 15] = [
     "body-too-slow",
     "query-too-broad",
     "too-many-instances",
@@ -61,6 +61,7 @@ const GUARDED: [&str; 14] = [
     "too-many-answers",
     "too-many-bodies",
     "too-many-refusals",
+    "rehearsals-off",
     "too-many-rehearsals",
     "too-many-starts",
     "forbidden",
