@@ -27,7 +27,8 @@ pub(crate) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
     {
         // As in the specification's own example.
         let message = "'time' is taken as 'duration'".to_owned();
-        ctx.loose(&time, message, "write 'duration'".to_owned());
+        let hint = "write 'duration'".to_owned();
+        ctx.warn(&time, codes::OTHER_EDITIONS_NAME, message, hint);
         timeout.put("duration", time);
     }
     if let Some(timeout) = root.get("execTimeout").cloned()
