@@ -14,7 +14,7 @@ fi
 [ "${1-}" = fetch ] && exit 0
 # Members that a newer server adds are kept, not refused; no tests and no pages are wanted.
 if ! "$generator" generate "$@" \
-  --input-spec "$here/../shared/api/openapi.json" \
+  --input-spec "$here/../shared/service/api/openapi.json" \
   --additional-properties disallowAdditionalPropertiesIfNotPresent=false \
   --global-property apiTests=false,modelTests=false,apiDocs=false,modelDocs=false \
   > "$here/.generator/log" 2>&1; then

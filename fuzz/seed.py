@@ -184,7 +184,7 @@ def main():
                 if re.match(r"-?P\d|PT|R\d*/|\d{4}-|[\d*]+[/\d,*-]* [\d*]", text):
                     times.append(text.encode())
             expressions += [in_a_language(found).encode() for found in expressions_of(workflow)]
-    for path in sorted((ROOT / "shared/spec/tests/wrong").rglob("*")):
+    for path in sorted((ROOT / "shared/language/spec/tests/wrong").rglob("*")):
         if path.suffix in (".yaml", ".json"):
             documents.append(path.read_bytes())
     if not everything:

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
 use async_trait::async_trait;
+use swirl_assembly::{Calls, System};
 use swirl_embedded::{Embedded, MemoryQueue, Options, SystemClock};
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -14,7 +15,6 @@ use swirl_ports::{
     CallRequest, Clock, DefinitionRecord, Definitions, FunctionCaller, NewRecords, Secrets,
 };
 use swirl_runtime::{Driver, Registry, Settings, take_first_turn};
-use swirl_system::{Calls, System};
 
 use crate::measure::{Caller, Figure, closed_loop};
 use crate::usage::Meter;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::executor::block_on;
-use swirl_cluster::WorkThreads;
+use swirl_assembly::{Calls, System};
+use swirl_connections::WorkThreads;
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_ports::addressed::Addressed;
 use swirl_ports::{Clock, FunctionCaller, Secrets};
 use swirl_runtime::{Driver, Lower, Observer, Recording, Registry, Settings, Shares};
 use swirl_service::{AUDIT_KEPT, Auditing, BatchLimits, Batching, Service, draw_name};
-use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::task::JoinSet;
 
@@ -55,8 +55,8 @@ impl Node {
         let effects = Arc::new(service.clone());
         let mut driver = system.driver(calls, effects, Settings::default());
         driver.shares = Some(Shares::aside(
-            swirl_cluster::threads(),
-            swirl_cluster::aside,
+            swirl_connections::threads(),
+            swirl_connections::aside,
         ));
         let driver = Arc::new(driver);
         Ok(Node {
@@ -196,7 +196,7 @@ mod tests {
         };
         node.service.deploy(deployment).await.unwrap();
         node.start();
-        let threads = swirl_cluster::threads();
+        let threads = swirl_connections::threads();
         for number in 0..2 * threads {
             let started = node.service.start(StartRequest {
                 workflow: "w".to_owned(),

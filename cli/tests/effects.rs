@@ -185,20 +185,20 @@ const ELSEWHERE: &[(&str, &str)] = &[
 
 /// The options that the libraries receive.
 fn effective(config: &Config) -> String {
-    let redis = swirl_cluster::redis_options(config).unwrap();
-    let nats = swirl_cluster::nats_options(config, "worker");
+    let redis = swirl_connections::redis_options(config).unwrap();
+    let nats = swirl_connections::nats_options(config, "worker");
     let auth = &config.nats.auth;
     let auth = match auth {
         swirl_config::NatsAuth::User { user, password } => format!("{user} {}", password.expose()),
         swirl_config::NatsAuth::Token(token) => token.expose().to_owned(),
         other => format!("{other:?}"),
     };
-    let telemetry = swirl_cluster::telemetry_settings(config, "worker", "1");
+    let telemetry = swirl_connections::telemetry_settings(config, "worker", "1");
     format!(
         "{redis:?} {nats:?} {auth} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
-        swirl_cluster::stream_options(config),
-        swirl_cluster::lifecycle_options(&config.coordinator.lifecycle),
-        swirl_cluster::subjects(config),
+        swirl_connections::stream_options(config),
+        swirl_connections::lifecycle_options(&config.coordinator.lifecycle),
+        swirl_connections::subjects(config),
         (
             batch_limits(&config.coordinator),
             config.coordinator.keep_audit_max,
@@ -207,13 +207,13 @@ fn effective(config: &Config) -> String {
         ),
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),
-        swirl_cluster::http(config, &Found::default()),
+        swirl_connections::http(config, &Found::default()),
         (
             &config.http.allow_hosts,
             &config.functions,
             &config.secrets,
             &config.limits,
-            swirl_cluster::addressing(config),
+            swirl_connections::addressing(config),
             &config.given_functions,
         ),
         (
@@ -307,15 +307,15 @@ fn defaults_equal_the_libraries_defaults() {
         namespace: "default".to_owned(),
         ..swirl_redis::Options::default()
     };
-    assert_eq!(swirl_cluster::redis_options(&config).unwrap(), own);
+    assert_eq!(swirl_connections::redis_options(&config).unwrap(), own);
     assert_eq!(
-        swirl_cluster::stream_options(&config),
+        swirl_connections::stream_options(&config),
         swirl_nats::StreamOptions::default()
     );
-    let nats = swirl_cluster::nats_options(&config, "worker");
+    let nats = swirl_connections::nats_options(&config, "worker");
     let own = swirl_nats::Options::new(nats.servers.clone(), nats.name.clone());
     assert_eq!(format!("{nats:?}"), format!("{own:?}"));
-    let http = swirl_cluster::http(&config, &Found::default());
+    let http = swirl_connections::http(&config, &Found::default());
     let own = swirl_functions::http::HttpConfig::default();
     assert_eq!(
         swirl_functions::http::HttpConfig {

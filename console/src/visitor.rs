@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use futures::StreamExt;
 use swirl_api::Reason;
 use swirl_api::overview::{ME, Me};
-use swirl_serve::BodyError;
+use swirl_http_server::BodyError;
 use url::form_urlencoded;
 
 use crate::answer::Failure;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_cluster::{report_failure, with_progress};
+use swirl_connections::{report_failure, with_progress};
 use swirl_ports::{Task, Tasks};
 use swirl_runtime::{Driver, Suspects};
 use tokio::sync::Semaphore;

@@ -17,7 +17,7 @@ use swirl_runtime::Registry;
 use swirl_service::Deployment;
 use swirl_spec::resource::MapResources;
 use swirl_spec::{Options, read};
-use swirl_system::System;
+use swirl_assembly::System;
 use tower::ServiceExt;
 
 const REQUESTS_MAX: usize = 8;

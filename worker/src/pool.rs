@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
-use swirl_cluster::{report_failure, with_progress};
+use swirl_connections::{report_failure, with_progress};
 use swirl_model::ids::ScopeRef;
 use swirl_ports::{Task, Tasks};
 use swirl_runtime::{Driven, Driver, Error, Suspects};

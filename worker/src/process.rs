@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use swirl_cluster::{Cluster, FLUSH_MAX, WorkThreads, aside, threads};
+use swirl_assembly::Calls;
 use swirl_config::{Config, Worker};
+use swirl_connections::{Cluster, FLUSH_MAX, WorkThreads, aside, threads};
 use swirl_deployment::Loader;
 use swirl_embedded::SystemClock;
 use swirl_functions::egress::Found;
@@ -14,7 +15,6 @@ use swirl_nats::TaskSource;
 use swirl_ports::{FunctionCaller, Secrets};
 use swirl_runtime::{Places, Settings, Shares};
 use swirl_service::PublishingEffects;
-use swirl_system::Calls;
 use swirl_telemetry::Telemetry;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -38,11 +38,12 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut stop = Box::pin(swirl_cluster::stop().context("signals cannot be listened to")?);
+        let mut stop =
+            Box::pin(swirl_connections::stop().context("signals cannot be listened to")?);
         let found = Found::default();
         let (hosts, http) = (
             &config.http.allow_hosts,
-            swirl_cluster::http(config, &found),
+            swirl_connections::http(config, &found),
         );
         let (hosts, clock) = (Hosts::parse(hosts)?, Arc::new(SystemClock));
         let loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
@@ -51,28 +52,29 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
             .await
             .with_context(|| format!("cannot listen on {listen}"))?;
         let listeners = [(&listener, None)];
-        let connect = swirl_cluster::connect(config, "worker", loader.lower(), found);
+        let connect = swirl_connections::connect(config, "worker", loader.lower(), found);
         let connected = tokio::select! {
             () = &mut stop => return Ok(0),
-            connected = swirl_serve::starting(&listeners, connect) => connected,
+            connected = swirl_http_server::starting(&listeners, connect) => connected,
         };
         let (cluster, redis) = match connected {
             Ok(connected) => connected,
             Err(error) => {
                 tracing::error!("{error:#}");
-                return Ok(swirl_cluster::UNAVAILABLE);
+                return Ok(swirl_connections::UNAVAILABLE);
             }
         };
-        let secrets = swirl_cluster::secrets(&config.secrets)?;
+        let secrets = swirl_connections::secrets(&config.secrets)?;
         let caller = loader.caller.clone();
         let ack_wait = config.nats.ack_wait;
         let process = redis.process_id();
-        let stop = swirl_cluster::until_outdated(stop, redis.clone());
-        let (cluster, telemetry) = swirl_cluster::telemetry(cluster, config, "worker", process)?;
-        swirl_cluster::watch_circuits(telemetry.metrics(), loader.caller.breakers());
+        let stop = swirl_connections::until_outdated(stop, redis.clone());
+        let (cluster, telemetry) =
+            swirl_connections::telemetry(cluster, config, "worker", process)?;
+        swirl_connections::watch_circuits(telemetry.metrics(), loader.caller.breakers());
         let settings = &config.worker;
         let address = listener.local_addr().ok();
-        let presence = swirl_cluster::Presence::begin(&redis, "worker", address);
+        let presence = swirl_connections::Presence::begin(&redis, "worker", address);
         let worked = work(
             cluster, listener, caller, secrets, settings, ack_wait, telemetry, stop,
         )

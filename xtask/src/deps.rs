@@ -36,7 +36,7 @@ const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
 
 /// Every crate in this folder is a backend. It may use [`BACKEND_USES`] and has no row.
 const BACKENDS: &str = "shared/backends/";
-const BACKEND_USES: [&str; 3] = ["swirl-instance", "swirl-model", "swirl-ports"];
+const BACKEND_USES: [&str; 3] = ["swirl-commit", "swirl-model", "swirl-ports"];
 
 /// Crates in this folder contain only tests. They may use everything and have no row.
 const TESTS: &str = "tests/";
@@ -45,6 +45,10 @@ const TESTS: &str = "tests/";
 const ROWS: [Row; 34] = [
     row("swirl-access", &["swirl-model"]),
     row("swirl-api", &["swirl-access", "swirl-model"]),
+    row(
+        "swirl-assembly",
+        &["swirl-ports", "swirl-runtime", "swirl-service"],
+    ),
     row(
         "swirl-authoring",
         &[
@@ -58,6 +62,7 @@ const ROWS: [Row; 34] = [
     top(
         "swirl-bench",
         &[
+            "swirl-assembly",
             "swirl-cli",
             "swirl-demo-service",
             "swirl-engine",
@@ -68,17 +73,17 @@ const ROWS: [Row; 34] = [
             "swirl-servers",
             "swirl-service",
             "swirl-spec",
-            "swirl-system",
-            "swirl-world",
+            "swirl-virtual-time",
         ],
     ),
     top(
         "swirl-cli",
         &[
             "swirl-api",
+            "swirl-assembly",
             "swirl-authoring",
-            "swirl-cluster",
             "swirl-config",
+            "swirl-connections",
             "swirl-coordinator",
             "swirl-coverage",
             "swirl-demo-service",
@@ -96,25 +101,12 @@ const ROWS: [Row; 34] = [
             "swirl-scenario",
             "swirl-service",
             "swirl-spec",
-            "swirl-system",
             "swirl-telemetry",
+            "swirl-virtual-time",
             "swirl-worker",
-            "swirl-world",
         ],
     ),
-    top(
-        "swirl-cluster",
-        &[
-            "swirl-config",
-            "swirl-engine",
-            "swirl-functions",
-            "swirl-model",
-            "swirl-ports",
-            "swirl-runtime",
-            "swirl-system",
-            "swirl-telemetry",
-        ],
-    ),
+    row("swirl-commit", &["swirl-model", "swirl-ports"]),
     row(
         "swirl-config",
         &[
@@ -126,13 +118,26 @@ const ROWS: [Row; 34] = [
             "swirl-runtime",
         ],
     ),
+    top(
+        "swirl-connections",
+        &[
+            "swirl-assembly",
+            "swirl-config",
+            "swirl-engine",
+            "swirl-functions",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-telemetry",
+        ],
+    ),
     row(
         "swirl-console",
         &[
             "swirl-api",
+            "swirl-http-server",
             "swirl-model",
             "swirl-presentation",
-            "swirl-serve",
         ],
     ),
     row("swirl-content", &[]),
@@ -141,21 +146,21 @@ const ROWS: [Row; 34] = [
         &[
             "swirl-access",
             "swirl-api",
-            "swirl-cluster",
+            "swirl-assembly",
             "swirl-config",
+            "swirl-connections",
             "swirl-console",
             "swirl-content",
             "swirl-deployment",
             "swirl-engine",
             "swirl-functions",
+            "swirl-http-server",
+            "swirl-instance-query",
             "swirl-model",
             "swirl-ports",
             "swirl-presentation",
-            "swirl-query",
             "swirl-runtime",
-            "swirl-serve",
             "swirl-service",
-            "swirl-system",
             "swirl-telemetry",
         ],
     ),
@@ -198,7 +203,8 @@ const ROWS: [Row; 34] = [
             "swirl-spec",
         ],
     ),
-    row("swirl-instance", &["swirl-model", "swirl-ports"]),
+    row("swirl-http-server", &[]),
+    row("swirl-instance-query", &["swirl-model", "swirl-ports"]),
     row(
         "swirl-migrate",
         &["swirl-documents", "swirl-expr", "swirl-model", "swirl-spec"],
@@ -206,7 +212,6 @@ const ROWS: [Row; 34] = [
     row("swirl-model", &[]),
     row("swirl-ports", &["swirl-model"]),
     row("swirl-presentation", &["swirl-api", "swirl-model"]),
-    row("swirl-query", &["swirl-model", "swirl-ports"]),
     row(
         "swirl-recording",
         &[
@@ -220,7 +225,7 @@ const ROWS: [Row; 34] = [
             "swirl-presentation",
             "swirl-scenario",
             "swirl-spec",
-            "swirl-world",
+            "swirl-virtual-time",
         ],
     ),
     row(
@@ -242,10 +247,9 @@ const ROWS: [Row; 34] = [
             "swirl-presentation",
             "swirl-service",
             "swirl-spec",
-            "swirl-world",
+            "swirl-virtual-time",
         ],
     ),
-    row("swirl-serve", &[]),
     row(
         "swirl-service",
         &[
@@ -263,38 +267,34 @@ const ROWS: [Row; 34] = [
         &["swirl-documents", "swirl-expr", "swirl-model"],
     ),
     row(
-        "swirl-system",
-        &["swirl-ports", "swirl-runtime", "swirl-service"],
-    ),
-    row(
         "swirl-telemetry",
         &["swirl-model", "swirl-ports", "swirl-runtime"],
     ),
     top(
-        "swirl-worker",
+        "swirl-virtual-time",
         &[
-            "swirl-cluster",
-            "swirl-config",
-            "swirl-deployment",
-            "swirl-functions",
-            "swirl-model",
-            "swirl-ports",
-            "swirl-runtime",
-            "swirl-serve",
-            "swirl-service",
-            "swirl-system",
-            "swirl-telemetry",
-        ],
-    ),
-    top(
-        "swirl-world",
-        &[
+            "swirl-assembly",
             "swirl-engine",
             "swirl-model",
             "swirl-ports",
             "swirl-runtime",
             "swirl-service",
-            "swirl-system",
+        ],
+    ),
+    top(
+        "swirl-worker",
+        &[
+            "swirl-assembly",
+            "swirl-config",
+            "swirl-connections",
+            "swirl-deployment",
+            "swirl-functions",
+            "swirl-http-server",
+            "swirl-model",
+            "swirl-ports",
+            "swirl-runtime",
+            "swirl-service",
+            "swirl-telemetry",
         ],
     ),
     row("xtask", &[]),
@@ -302,10 +302,10 @@ const ROWS: [Row; 34] = [
 
 /// Crates that do no IO and know no executor, ...
 const PURE: [&str; 8] = [
+    "swirl-commit",
     "swirl-documents",
     "swirl-engine",
     "swirl-expr",
-    "swirl-instance",
     "swirl-migrate",
     "swirl-model",
     "swirl-runtime",
@@ -457,7 +457,7 @@ mod tests {
     #[test]
     fn only_assembling_crates_use_a_backend() {
         let backends = ["swirl-embedded"];
-        assert!(edges_of("swirl-world", &backends, &backends).is_empty());
+        assert!(edges_of("swirl-virtual-time", &backends, &backends).is_empty());
         assert_eq!(edges_of("swirl-runtime", &backends, &backends).len(), 1);
         assert!(edges_of("swirl-embedded", &["swirl-ports"], &backends).is_empty());
         assert_eq!(

@@ -10,7 +10,7 @@ use crate::cargo;
 use crate::finding::Finding;
 use crate::tools;
 
-const DOCUMENT: &str = "shared/api/openapi.json";
+const DOCUMENT: &str = "shared/service/api/openapi.json";
 
 struct Linter {
     package: &'static str,

@@ -8,7 +8,7 @@ use reqwest::{Method, Url};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use swirl_api::{Call, Page, Problem, Reply, Request};
-use swirl_cluster::tls::{self, root_cause};
+use swirl_connections::tls::{self, root_cause};
 use swirl_presentation::timeline::clean;
 
 use super::findings;

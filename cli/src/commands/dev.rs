@@ -141,7 +141,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     };
     logging::start(logging::DEFAULT, form);
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(swirl_cluster::threads())
+        .worker_threads(swirl_connections::threads())
         .enable_all()
         .build()?;
     runtime.block_on(serve(args))
@@ -219,7 +219,7 @@ async fn serve(args: &Args) -> anyhow::Result<u8> {
     if !address.ip().is_loopback() {
         tracing::warn!("there is no authentication, and other machines can reach {address}");
     }
-    let stop = swirl_cluster::stop()?;
+    let stop = swirl_connections::stop()?;
     let stop = async move {
         stop.await;
         tracing::info!("stopping");

@@ -120,7 +120,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     let filter = format!("off,{SYSOUT_TARGET}=trace");
     logging::start(&filter, logging::Form::text());
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(swirl_cluster::threads())
+        .worker_threads(swirl_connections::threads())
         .enable_all()
         .build()?;
     runtime.block_on(run_one(args, terminal, input, events))

@@ -20,7 +20,7 @@ pub struct DevInsight {
     queue: Arc<MemoryQueue>,
     clock: Arc<dyn Clock>,
     process: ProcessInfo,
-    load: swirl_cluster::Load,
+    load: swirl_connections::Load,
     /// The folder that instances are kept in; `None`: in memory.
     folder: Option<PathBuf>,
     address: SocketAddr,
@@ -35,14 +35,14 @@ impl DevInsight {
             process: ProcessInfo {
                 id: format!("dev-{}", std::process::id()),
                 role: "dev".to_owned(),
-                host: swirl_cluster::host(),
+                host: swirl_connections::host(),
                 version: env!("CARGO_PKG_VERSION").to_owned(),
                 since: clock.now(),
                 address: Some(address.to_string()),
                 pid: Some(std::process::id()),
                 ..ProcessInfo::default()
             },
-            load: swirl_cluster::Load::new(),
+            load: swirl_connections::Load::new(),
             clock,
             folder,
             address,

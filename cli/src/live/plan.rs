@@ -12,7 +12,7 @@ use swirl_nats::Streams;
 use swirl_ports::{Filter, InstanceQueries};
 use swirl_scenario::RunError;
 use swirl_service::Action;
-use swirl_world::{Act, Which};
+use swirl_virtual_time::{Act, Which};
 use tokio::time::{Instant, sleep_until};
 
 use crate::client::Client;

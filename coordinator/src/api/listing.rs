@@ -5,12 +5,12 @@ use futures::stream;
 use serde_json::{Map, Value};
 use swirl_api::instance::{InstanceSummary, Instances, ListQuery, Place};
 use swirl_api::{Condition, Nothing};
+use swirl_instance_query::Declared;
 use swirl_model::attribute::Attributes;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
 use swirl_ports::{Filter, SavedView, Summary};
 use swirl_presentation::place::{is_waiting, place as place_in};
-use swirl_query::Declared;
 
 use super::Api;
 use super::paging::{self, CURSOR};
@@ -107,7 +107,7 @@ pub async fn list(
 
 /// The parameters of a request combined with its query.
 pub(super) struct ListingQuery {
-    query: swirl_query::Query,
+    query: swirl_instance_query::Query,
     declared: Declared,
     params: Filter,
     suspended: bool,
@@ -171,8 +171,8 @@ pub(super) fn parse(
     api: &Api,
     text: &str,
     declared: &Declared,
-) -> Result<swirl_query::Query, Problem> {
-    let query = swirl_query::Query::parse(text, api.service.clock.now());
+) -> Result<swirl_instance_query::Query, Problem> {
+    let query = swirl_instance_query::Query::parse(text, api.service.clock.now());
     let checked = query.and_then(|query| query.check(declared).map(|()| query));
     checked.map_err(|error| {
         let code = match error.unknown_attribute {

@@ -83,7 +83,7 @@ pub(super) async fn find(api: &Api, query: &str, limits: BatchLimits) -> Result<
 /// to go on from, and how many instances were examined.
 async fn find_waiting(
     api: &Api,
-    query: &swirl_query::Query,
+    query: &swirl_instance_query::Query,
     mut filter: Filter,
     found: &Mutex<Found>,
     limits: BatchLimits,

@@ -184,7 +184,7 @@ mod tests {
         let groups = failures(&all);
         let mut seen = 0;
         for group in &groups {
-            let query = swirl_query::Query::parse(&group.query, Timestamp(0)).unwrap();
+            let query = swirl_instance_query::Query::parse(&group.query, Timestamp(0)).unwrap();
             let found: Vec<_> = all.iter().filter(|one| query.matches(one)).collect();
             assert_eq!(found.len(), group.count, "{}", group.query);
             assert_eq!(

@@ -12,8 +12,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use swirl_api::KEY_BYTES_MAX;
 use swirl_content::CodingError;
+use swirl_http_server::BodyError;
 use swirl_model::Data;
-use swirl_serve::BodyError;
 
 use super::problem::{Problem, bounded};
 

@@ -2,7 +2,7 @@
 
 use swirl_api::Nothing;
 use swirl_api::system::{Check, Checks, Lifecycle, Process, Queue, System, Timers};
-use swirl_cluster::SILENT_MS;
+use swirl_connections::SILENT_MS;
 use swirl_model::time::Timestamp;
 use swirl_ports::{SeenProcess, UnreadCount};
 

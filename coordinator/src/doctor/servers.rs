@@ -28,7 +28,7 @@ pub async fn servers(report: &mut Report, config: &Config) {
 
 async fn redis(report: &mut Report, config: &Config) {
     let hint = "check redis.url, redis.password and redis.tls_*, and that Redis is running";
-    let options = match swirl_cluster::redis_options(config) {
+    let options = match swirl_connections::redis_options(config) {
         Ok(options) => options,
         Err(error) => return report.error("redis", format!("{error:#}"), hint),
     };
@@ -103,16 +103,17 @@ pub fn now_ms() -> i64 {
 
 async fn nats(report: &mut Report, config: &Config) {
     let hint = "check nats.url, its user and nats.tls_*, and that NATS is running";
-    let client = match swirl_nats::connect(&swirl_cluster::nats_options(config, "doctor")).await {
+    let client = match swirl_nats::connect(&swirl_connections::nats_options(config, "doctor")).await
+    {
         Ok(client) => client,
         Err(error) => return report.error("nats", error.to_string(), hint),
     };
-    let (subjects, _) = swirl_cluster::subjects(config);
+    let (subjects, _) = swirl_connections::subjects(config);
     let streams = Streams::new(
         client.clone(),
         &config.namespace,
         subjects,
-        swirl_cluster::stream_options(config),
+        swirl_connections::stream_options(config),
     );
     let seen = streams.inspect(&client).await;
     report.ok("nats", format!("NATS {}", seen.version));

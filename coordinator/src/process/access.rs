@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use reqwest::redirect::Policy;
 use reqwest::{RequestBuilder, StatusCode, header};
 use serde::Deserialize;
-use swirl_cluster::tls;
 use swirl_config::{self as config, AuthMode, Config, files};
+use swirl_connections::tls;
 
 use crate::access::{
     Access, Fetch, KeySource, Oidc, OidcSettings, ReadTokens, SignInSettings, Token, TokenEntry,

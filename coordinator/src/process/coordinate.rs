@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use swirl_cluster::{Cluster, FLUSH_MAX, aside, threads};
 use swirl_config::{Config, Coordinator};
+use swirl_connections::{Cluster, FLUSH_MAX, aside, threads};
 use swirl_nats::JoinSource;
 use swirl_redis::Redis;
 use swirl_runtime::{Settings, Shares};

@@ -2,7 +2,7 @@
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use swirl_cluster::Servers;
+use swirl_connections::Servers;
 use swirl_ports::{Error, Result};
 
 use super::watch::Backlogs;

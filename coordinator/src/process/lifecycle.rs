@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use swirl_cluster::Cluster;
 use swirl_config::Lifecycle;
+use swirl_connections::Cluster;
 use swirl_nats::LifecycleStream;
 use swirl_redis::Redis;
 use swirl_runtime::Registry;
@@ -32,7 +32,7 @@ pub fn publish(
     registry: Arc<Registry>,
     settings: Lifecycle,
 ) -> Published {
-    let options = swirl_cluster::lifecycle_options(&settings);
+    let options = swirl_connections::lifecycle_options(&settings);
     let stream = LifecycleStream::new(cluster.streams.clone(), options);
     let events = LifecycleEvents::new(namespace, Arc::new(stream), registry, cluster.store.clone());
     let counts = events.counts().clone();

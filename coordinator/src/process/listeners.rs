@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use swirl_config::Coordinator;
-use swirl_serve::Acceptor;
+use swirl_http_server::Acceptor;
 use tokio::net::TcpListener;
 
 use crate::server::Tls;
@@ -40,7 +40,7 @@ impl Listeners {
     pub async fn starting<T>(&self, work: impl Future<Output = T>) -> T {
         let mut listeners = vec![(&self.api, self.tls.as_ref().map(acceptor))];
         listeners.extend(self.health.as_ref().map(|health| (health, None)));
-        swirl_serve::starting(&listeners, work).await
+        swirl_http_server::starting(&listeners, work).await
     }
 }
 

@@ -44,12 +44,13 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        let mut stop = Box::pin(swirl_cluster::stop().context("signals cannot be listened to")?);
+        let mut stop =
+            Box::pin(swirl_connections::stop().context("signals cannot be listened to")?);
         let hosts = &config.http.allow_hosts;
         let hosts = Hosts::parse(hosts)?.without_loopback();
         let (found, clock) = (Found::default(), Arc::new(SystemClock));
         let http = HttpConfig {
-            egress: swirl_cluster::egress(config, &found),
+            egress: swirl_connections::egress(config, &found),
             ..HttpConfig::default()
         };
         let mut loader = Loader::new(hosts, http, config.functions.clone(), clock)?;
@@ -57,14 +58,14 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
             let given = functions_file(file, NAMESPACE_FUNCTIONS_URI);
             loader.given = vec![given.context("functions.given")?];
         }
-        match swirl_cluster::secrets(&config.secrets) {
+        match swirl_connections::secrets(&config.secrets) {
             Ok(secrets) => loader.secrets = secrets,
             // Only documents that need credentials are affected, and workers have their own secrets.
             Err(error) => tracing::warn!("documents are fetched without secrets: {error:#}"),
         }
         let loader = Arc::new(loader);
         let listeners = Listeners::bind(&config.coordinator).await?;
-        let connect = swirl_cluster::connect(config, "coordinator", loader.lower(), found);
+        let connect = swirl_connections::connect(config, "coordinator", loader.lower(), found);
         let connected = tokio::select! {
             () = &mut stop => return Ok(0),
             connected = listeners.starting(connect) => connected,
@@ -73,17 +74,17 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
             Ok(connected) => connected,
             Err(error) => {
                 tracing::error!("{error:#}");
-                return Ok(swirl_cluster::UNAVAILABLE);
+                return Ok(swirl_connections::UNAVAILABLE);
             }
         };
         // Documents arrive only over the API, together with the files that they refer to.
         let reader = Arc::new(DocumentReader::remote(loader));
         let process = redis.process_id();
-        let stop = swirl_cluster::until_outdated(stop, redis.clone());
+        let stop = swirl_connections::until_outdated(stop, redis.clone());
         let (cluster, telemetry) =
-            swirl_cluster::telemetry(cluster, config, "coordinator", process)?;
+            swirl_connections::telemetry(cluster, config, "coordinator", process)?;
         let address = listeners.api.local_addr().ok();
-        let presence = swirl_cluster::Presence::begin(&redis, "coordinator", address);
+        let presence = swirl_connections::Presence::begin(&redis, "coordinator", address);
         let coordinated = coordinate(
             cluster, redis, listeners, reader, access, config, telemetry, stop,
         )

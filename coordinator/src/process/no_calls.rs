@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use swirl_assembly::Calls;
 use swirl_model::error::names;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller, Secrets};
-use swirl_system::Calls;
 
 struct NoCalls;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use swirl_serve::{Acceptor, Connections, Limits};
+use swirl_http_server::{Acceptor, Connections, Limits};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;

@@ -5,5 +5,5 @@ mod threads;
 mod tls;
 
 pub use connections::Server;
-pub use swirl_serve::Peer;
+pub use swirl_http_server::Peer;
 pub use tls::{Tls, TlsError};

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use swirl_api::Finding;
+use swirl_assembly::System;
 use swirl_console::VIEWERS_MAX;
 use swirl_coordinator::access::{Access, Oidc, Token, TokenEntry, Tokens, hash};
 use swirl_coordinator::api::{Api, ReadDocument, Reader, Source};
@@ -16,7 +17,6 @@ use swirl_runtime::{Registry, StartLimits};
 use swirl_servers::PATIENCE;
 use swirl_service::{AUDIT_KEPT, Auditing, BatchLimits, Batching, Deployment};
 use swirl_spec::resource::{ResourceError, Resources};
-use swirl_system::System;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;

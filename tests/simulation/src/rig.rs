@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use anyhow::{Result, bail};
 use async_trait::async_trait;
 use futures::task::{ArcWake, waker};
+use swirl_assembly::{Calls, System};
 use swirl_embedded::Embedded;
 use swirl_model::event::{Command, Event};
 use swirl_model::ids::{InstanceId, ScopeRef};
@@ -23,8 +24,7 @@ use swirl_ports::{
 };
 use swirl_runtime::{Driver, Effects, Registry, Settings};
 use swirl_service::{Deployment, Service, StartRequest};
-use swirl_system::{Calls, System};
-use swirl_world::VirtualClock;
+use swirl_virtual_time::VirtualClock;
 
 use crate::functions::{Answer, answered, asked};
 use crate::generate::Case;

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use futures::executor::block_on;
+use swirl_assembly::{Calls, System};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_engine::{Definition, NewInstance, new_instance};
 use swirl_model::event::Input;
@@ -17,7 +18,6 @@ use swirl_ports::{
 };
 use swirl_runtime::{Driver, Registry, Settings};
 use swirl_spec::resource::MapResources;
-use swirl_system::{Calls, System};
 
 const DOCUMENT: &str = r#"
 id: w

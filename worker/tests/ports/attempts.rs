@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use swirl_assembly::{Calls, System};
 use swirl_embedded::{Embedded, MemoryQueue, SystemClock};
 use swirl_model::event::Event;
 use swirl_model::ids::InstanceId;
@@ -16,7 +17,6 @@ use swirl_ports::{CallRequest, FunctionCaller, InstanceQueries, InstanceRecords,
 use swirl_runtime::{Registry, Settings};
 use swirl_servers::eventually;
 use swirl_service::{Deployment, Service, StartRequest, Started};
-use swirl_system::{Calls, System};
 use swirl_worker::pool;
 
 const FOLDER: &str = "SWIRL_TEST_ATTEMPTS_FOLDER";

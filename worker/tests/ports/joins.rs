@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use swirl_assembly::System;
 use swirl_embedded::{Embedded, Options};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Status;
 use swirl_ports::{InstanceRecords, JoinLimits, Queue, Task};
 use swirl_runtime::{Driver, Settings};
 use swirl_servers::eventually;
-use swirl_system::System;
 use swirl_worker::pool;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use swirl_assembly::System;
 use swirl_embedded::{MemoryQueue, SystemClock};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Status;
@@ -11,7 +12,6 @@ use swirl_ports::{Filter, InstanceQueries, InstanceRecords, Queue};
 use swirl_redis::{Options, Redis};
 use swirl_runtime::{Registry, Settings, Shares};
 use swirl_servers::{RedisOptions, RedisServer};
-use swirl_system::System;
 use swirl_worker::pool;
 
 use crate::rig::{deploy, nobody, start};

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use swirl_assembly::{Calls, System};
 use swirl_embedded::{Embedded, MemoryQueue};
 use swirl_model::event::Event;
 use swirl_model::ids::ScopeRef;
@@ -17,7 +18,6 @@ use swirl_ports::{
 };
 use swirl_runtime::{Registry, Settings};
 use swirl_servers::{PATIENCE, eventually};
-use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use swirl_assembly::{Calls, System};
 use swirl_embedded::{Embedded, SystemClock};
 use swirl_engine::Definition;
 use swirl_model::ids::InstanceId;
@@ -11,7 +12,6 @@ use swirl_model::{Data, WorkflowError};
 use swirl_ports::{CallRequest, FunctionCaller, InstanceRecords, Queue, Secrets};
 use swirl_runtime::Registry;
 use swirl_service::{Deployment, Service, StartRequest, Started};
-use swirl_system::{Calls, System};
 
 const LONG: Duration = Duration::from_secs(600);
 

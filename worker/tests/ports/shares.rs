@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use swirl_assembly::{Calls, System};
 use swirl_embedded::{Embedded, MemoryQueue, Options};
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Status;
@@ -11,7 +12,6 @@ use swirl_model::{Data, WorkflowError, data};
 use swirl_ports::{CallRequest, FunctionCaller, InstanceRecords, Queue, Tasks};
 use swirl_runtime::{Places, Settings, Shares};
 use swirl_service::Service;
-use swirl_system::{Calls, System};
 use swirl_worker::pool;
 use tokio::sync::watch;
 

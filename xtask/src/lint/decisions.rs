@@ -12,7 +12,7 @@ const PAGE: &str = "docs/language.md";
 /// Files whose comments or texts refer to decisions. Links in pages are checked together with all other links.
 const ENDS: [&str; 4] = [".rs", ".lua", ".md", ".yaml"];
 /// Test inputs, which quote texts of others.
-const INPUTS: [&str; 2] = ["fuzz/corpus/", "shared/spec/tests/"];
+const INPUTS: [&str; 2] = ["fuzz/corpus/", "shared/language/spec/tests/"];
 /// Only the number, in prose. In a page, `[decision 9](...)` is a link.
 const BARE: &str = r"(?i)(\[?)\bdecisions? [0-9]+";
 const ANCHOR: &str = r"#decision-([0-9]+)";

@@ -8,7 +8,11 @@ use super::Tree;
 use crate::finding::Finding;
 
 /// The code that runs and stores instances.
-const FOLDERS: [&str; 3] = ["shared/engine/", "shared/runtime/", "shared/backends/"];
+const FOLDERS: [&str; 3] = [
+    "shared/execution/engine/",
+    "shared/execution/runtime/",
+    "shared/backends/",
+];
 /// Words that only code for specific editions needs.
 const NAMES: &str =
     r#"(?i:\beditions?\b)|\b[vV]0_[0-9]|"0\.[0-9]+"|\bspecVersion\b|\btasks draft\b"#;
@@ -44,18 +48,21 @@ mod tests {
     fn only_code_that_runs_instances_is_checked() {
         let tree = Tree::of(&[
             (
-                "shared/engine/src/a.rs",
+                "shared/execution/engine/src/a.rs",
                 "//! 0.8, \"Sleep State\"\nif workflow.edition == x {}\n",
             ),
             (
                 "shared/backends/redis/src/b.rs",
                 "let a = 0.5;\nlet b = \"0.5\";\n",
             ),
-            ("shared/spec/src/c.rs", "Edition::V0_8\n"),
+            ("shared/language/spec/src/c.rs", "Edition::V0_8\n"),
         ]);
         let found = messages(check(&tree));
         assert_eq!(found.len(), 2, "{found:?}");
-        assert!(found[0].contains("shared/engine/src/a.rs:2"), "{found:?}");
+        assert!(
+            found[0].contains("shared/execution/engine/src/a.rs:2"),
+            "{found:?}"
+        );
         assert!(
             found[1].contains("shared/backends/redis/src/b.rs:2"),
             "{found:?}"

@@ -11,7 +11,7 @@ use super::Tree;
 use crate::finding::Finding;
 
 const PAGES: &str = "docs/errors/";
-const TABLE: &str = "shared/documents/src/codes.rs";
+const TABLE: &str = "shared/language/documents/src/codes.rs";
 
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
     let Some(table) = tree.text(TABLE) else {
@@ -66,8 +66,8 @@ mod tests {
                 ("docs/errors/other.md", "")
             ]))),
             [
-                "shared/documents/src/codes.rs: 'bad-cron' has no page docs/errors/bad-cron.md",
-                "docs/errors/other.md: no such code is in shared/documents/src/codes.rs",
+                "shared/language/documents/src/codes.rs: 'bad-cron' has no page docs/errors/bad-cron.md",
+                "docs/errors/other.md: no such code is in shared/language/documents/src/codes.rs",
             ]
         );
         assert_eq!(messages(check(&Tree::of(&[(TABLE, "")]))).len(), 1);

@@ -84,7 +84,7 @@ mod tests {
             ),
             ("tests/a.rs", "struct Checker;\n"),
         ]);
-        tree.crates.push("shared/ports".to_owned());
+        tree.crates.push("shared/execution/ports".to_owned());
         messages(check(&tree))
     }
 

@@ -10,8 +10,8 @@ use crate::finding::Finding;
 /// A folder, and the names that must not occur in it.
 const RULES: [(&str, &str); 4] = [
     ("coordinator/src/api/", ASKS_ONLY),
-    ("shared/runtime/src/", EXECUTES_ONLY),
-    ("shared/system/src/", EXECUTES_ONLY),
+    ("shared/execution/runtime/src/", EXECUTES_ONLY),
+    ("shared/process/assembly/src/", EXECUTES_ONLY),
     ("worker/src/", EXECUTES_ONLY),
 ];
 
@@ -28,7 +28,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
                 let hit = names.find(line);
                 if let Some(hit) = hit.filter(|_| !line.trim_start().starts_with("//")) {
                     let message = format!(
-                        "'{}' is not for {folder}: shared/ports says which port is for whom",
+                        "'{}' is not for {folder}: shared/execution/ports says which port is for whom",
                         hit.as_str()
                     );
                     findings.push(Finding::at(&text.path, index + 1, message));
@@ -51,7 +51,7 @@ mod tests {
             ("worker/src/a.rs", "store: Arc<dyn Store>", 1),
             ("worker/src/a.rs", "store: Arc<dyn ExecutionStore>", 0),
             (
-                "shared/runtime/src/a.rs",
+                "shared/execution/runtime/src/a.rs",
                 "use swirl_ports::InstanceQueries;",
                 1,
             ),

@@ -1,4 +1,4 @@
-//! The API's contract is types (`shared/api`): nobody builds JSON by hand, or reads some by the names of members. Tests
+//! The API's contract is types (`shared/service/api`): nobody builds JSON by hand, or reads some by the names of members. Tests
 //! may.
 
 use anyhow::Result;
@@ -12,8 +12,8 @@ const FOLDERS: [&str; 5] = [
     "cli/src/",
     "console/src/",
     "coordinator/src/",
-    "shared/presentation/src/",
-    "shared/service/src/",
+    "shared/service/presentation/src/",
+    "shared/service/service/src/",
 ];
 
 /// Files and folders whose JSON is not of the API.
@@ -63,7 +63,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Finding>> {
             findings.push(Finding::at(
                 path,
                 index + 1,
-                format!("`{}`: use the types of shared/api", line.trim()),
+                format!("`{}`: use the types of shared/service/api", line.trim()),
             ));
         }
     }

@@ -8,8 +8,8 @@ use crate::finding::Finding;
 /// Test inputs, some of which are wrong on purpose.
 const INPUTS: [&str; 3] = [
     "fuzz/corpus/",
-    "shared/spec/tests/text/",
-    "shared/spec/tests/wrong/",
+    "shared/language/spec/tests/text/",
+    "shared/language/spec/tests/wrong/",
 ];
 
 pub fn check(tree: &Tree) -> Result<Vec<Finding>> {

@@ -564,7 +564,7 @@ mod tests {
 
     #[test]
     fn every_error_of_the_engine_is_explained() {
-        let source = include_str!("../../../../shared/model/src/error.rs");
+        let source = include_str!("../../../../shared/language/model/src/error.rs");
         let (_, names) = source.split_once("pub mod names").unwrap();
         let (names, _) = names.split_once("\n}").unwrap();
         let names = names.split('"').skip(1).step_by(2);

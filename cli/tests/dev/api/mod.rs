@@ -50,7 +50,7 @@ const BROKEN: [&str; 8] = [
 ];
 /// Codes that only a coordinator uses: `swirl dev` requires no tokens, has no dead letters, and doesn't limit starts.
 /// The code for deployments needs many concurrent requests, those for queries need many instances
-/// (coordinator/tests/access). The code for rehearsals needs several at once. The codes for bodies and answers need time or much memory (shared/serve, coordinator/tests/access).
+/// (coordinator/tests/access). The code for rehearsals needs several at once. The codes for bodies and answers need time or much memory (shared/process/http-server, coordinator/tests/access).
 const GUARDED: [&str; 15] = [
     "body-too-slow",
     "query-too-broad",

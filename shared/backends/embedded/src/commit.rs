@@ -1,8 +1,8 @@
-//! Applies a commit, all of it or nothing. `swirl_instance` decides what it changes.
+//! Applies a commit, all of it or nothing. `swirl_commit` decides what it changes.
 
 use std::sync::Arc;
 
-use swirl_instance::{Answer, CommitParts, Decision, Undecided};
+use swirl_commit::{Answer, CommitParts, Decision, Undecided};
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::instance::Room;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use swirl_instance::{
+use swirl_commit::{
     CommitParts, Decision, Flags, ForkCommand, Hold, Item, Numbers, OwnFork, Place, Record,
     Request, Size, Snapshot, Undecided, decide, failures,
 };

@@ -1,6 +1,6 @@
 //! Changes of forks: what a commit decides about them, and the end of forks that are closed.
 
-use swirl_instance::{CommitParts, Decision, ForkState, Numbers};
+use swirl_commit::{CommitParts, Decision, ForkState, Numbers};
 use swirl_model::event::Input;
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use swirl_instance::{Item, Kind};
+use swirl_commit::{Item, Kind};
 use swirl_model::data::json_bytes;
 use swirl_model::event::Input;
 use swirl_ports::InboxItem;

@@ -1,6 +1,6 @@
 //! Reads the results of forks for their parents.
 
-use swirl_instance::Numbers;
+use swirl_commit::Numbers;
 use swirl_model::event::Input;
 use swirl_model::ids::{ScopeId, ScopeRef};
 use swirl_model::scope::{BranchResult, Fork};

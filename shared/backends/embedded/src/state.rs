@@ -250,7 +250,7 @@ impl Inst {
 
     /// Ended for good, except for scopes that nothing waits for.
     pub fn over(&self) -> bool {
-        swirl_instance::is_over(self.status())
+        swirl_commit::is_over(self.status())
     }
 
     pub fn scope(&self, id: &ScopeId) -> Option<&Scope> {
@@ -319,7 +319,7 @@ impl Inst {
             None if self.not_started(id).is_none() => return false,
             None => true,
         };
-        swirl_instance::has_work(stands_still, goes, has_input)
+        swirl_commit::has_work(stands_still, goes, has_input)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Commits. A plan has guards and writes (`plan.rs`), and one function writes it if the guards still hold (`write.rs`).
 //! Otherwise the scope is read again (`reread.rs`), and there is another plan, or the answer that the commit takes no
-//! effect (`swirl_instance`).
+//! effect (`swirl_commit`).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::Value;
-use swirl_instance::{Answer, CommitParts, Place};
+use swirl_commit::{Answer, CommitParts, Place};
 use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Room;

@@ -3,7 +3,7 @@
 
 use futures::future::try_join;
 use redis::{Cmd, Value};
-use swirl_instance::CommitParts;
+use swirl_commit::CommitParts;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeRef};
 use swirl_model::instance::{EndStatus, Header};

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use swirl_instance::{Decision, Flags, ForkState};
+use swirl_commit::{Decision, Flags, ForkState};
 use swirl_model::ids::ScopeId;
 use swirl_ports::Commit;
 

@@ -3,7 +3,7 @@
 //! A commit that completes a fork only notifies the parent, since reading the results would block the server.
 
 use redis::Cmd;
-use swirl_instance::Numbers;
+use swirl_commit::Numbers;
 use swirl_model::event::Input;
 use swirl_model::ids::ScopeRef;
 use swirl_model::scope::BranchResult;

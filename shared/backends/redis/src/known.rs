@@ -1,6 +1,6 @@
 //! What is known of a scope in its stored form, as the facts that a decision is made from.
 
-use swirl_instance::{Flags, Hold, Record, kib};
+use swirl_commit::{Flags, Hold, Record, kib};
 use swirl_ports::Lease;
 
 use crate::plan_input::{PlanInput, Unplanned};
@@ -39,7 +39,7 @@ pub(crate) fn holder(lease: &str) -> Option<(&str, &str)> {
 
 pub(crate) struct Known<'k> {
     stored: &'k Snapshot,
-    items: Option<Vec<swirl_instance::Item<'k>>>,
+    items: Option<Vec<swirl_commit::Item<'k>>>,
     pub armed: Armed<'k>,
     timers: Option<Vec<u32>>,
     forks: Vec<u32>,
@@ -101,7 +101,7 @@ impl<'k> Known<'k> {
         })
     }
 
-    pub fn snapshot(&self) -> swirl_instance::Snapshot<'_> {
+    pub fn snapshot(&self) -> swirl_commit::Snapshot<'_> {
         let stored = self.stored;
         let reread = stored.reread.as_deref();
         let has = |flag: u8| {
@@ -119,7 +119,7 @@ impl<'k> Known<'k> {
             },
             kib: kib(stored.record),
         });
-        swirl_instance::Snapshot {
+        swirl_commit::Snapshot {
             is_complete: reread.is_some(),
             status: stored.status(),
             is_suspended: stored.is_suspended(),

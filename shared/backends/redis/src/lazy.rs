@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use redis::Cmd;
-use swirl_instance::{Numbers, OwnFork, kib};
+use swirl_commit::{Numbers, OwnFork, kib};
 use swirl_model::event::Input;
 use swirl_model::ids::ScopeRef;
 use swirl_model::instance::Header;

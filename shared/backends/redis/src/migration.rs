@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use redis::Cmd;
-use swirl_instance::{Flags, Numbers};
+use swirl_commit::{Flags, Numbers};
 use swirl_model::difference::Difference;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};

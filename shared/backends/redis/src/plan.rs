@@ -1,10 +1,10 @@
-//! Turns a decision about a commit (`swirl_instance`) into a plan: the fields that must be unchanged since they were
+//! Turns a decision about a commit (`swirl_commit`) into a plan: the fields that must be unchanged since they were
 //! read, and the fields to write and to remove. A pure function that knows nothing about servers. `lua/write.lua`
 //! applies the plan, and computes only values that branches change together, and sizes; `lua/write_others.lua` also does
 //! what a closed fork or an ended instance means for scopes that nothing is known about. If a field has changed, the
 //! commit is decided and planned again.
 
-use swirl_instance::{Request, Size, decide, kib};
+use swirl_commit::{Request, Size, decide, kib};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Status;
 

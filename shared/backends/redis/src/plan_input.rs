@@ -1,6 +1,6 @@
 //! The input of a plan in addition to the snapshot, and the reasons why there may be no plan.
 
-use swirl_instance::{Answer, CommitParts, Undecided};
+use swirl_commit::{Answer, CommitParts, Undecided};
 use swirl_model::event::Input;
 use swirl_ports::Commit;
 

@@ -1,7 +1,7 @@
 //! Stored records: JSON, and the few facts about them that scripts use.
 
 use serde::Serialize;
-use swirl_instance::{Flags, Kind};
+use swirl_commit::{Flags, Kind};
 use swirl_model::Data;
 use swirl_model::event::Input;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};

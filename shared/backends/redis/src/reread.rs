@@ -2,7 +2,7 @@
 //! something has changed since it was read. It doesn't matter who holds the scope, since the plan decides.
 
 use redis::Cmd;
-use swirl_instance::{CommitParts, ForkCommand, Numbers, OwnFork, is_over, kib};
+use swirl_commit::{CommitParts, ForkCommand, Numbers, OwnFork, is_over, kib};
 use swirl_model::instance::Status;
 use swirl_ports::{Lease, Result};
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use swirl_instance::{Numbers, OwnFork};
+use swirl_commit::{Numbers, OwnFork};
 use swirl_model::instance::{Header, Status};
 use swirl_model::scope::Scope;
 
@@ -24,8 +24,8 @@ pub(crate) struct Item {
 
 impl Item {
     /// Its meaning for a decision.
-    pub fn fact(&self) -> swirl_instance::Item<'_> {
-        swirl_instance::Item {
+    pub fn fact(&self) -> swirl_commit::Item<'_> {
+        swirl_commit::Item {
             id: &self.id,
             kind: read_kind(&self.kind),
             handed_to: self.handed_to.parse().ok(),

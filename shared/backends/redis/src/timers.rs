@@ -20,7 +20,7 @@ pub(crate) struct TimerChange<'a> {
 impl<'a> TimerChange<'a> {
     /// Also returns the new value of the field. `stamp` orders timers that are due at the same time.
     pub fn of(
-        change: &swirl_instance::TimerChange,
+        change: &swirl_commit::TimerChange,
         known: &Armed<'a>,
         place: (&str, &str),
         stamp: u64,
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn a_new_timer_takes_the_place_of_another() {
-        let change = swirl_instance::TimerChange {
+        let change = swirl_commit::TimerChange {
             disarmed: vec![1],
             armed: vec![kit::timer(2, 7), kit::timer(3, 6)],
         };
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn nothing_is_left_of_disarmed_timers() {
-        let change = swirl_instance::TimerChange {
+        let change = swirl_commit::TimerChange {
             disarmed: vec![1],
             armed: Vec::new(),
         };

@@ -2,7 +2,7 @@
 //! the index of events is updated afterwards.
 
 use serde::Serialize;
-use swirl_instance::CommitParts;
+use swirl_commit::CommitParts;
 use swirl_model::event::Command;
 use swirl_ports::{Commit, Result};
 

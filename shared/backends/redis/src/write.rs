@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use redis::{Cmd, RedisWrite};
-use swirl_instance::{CommitParts, ForkCommand, StatusChange, kib};
+use swirl_commit::{CommitParts, ForkCommand, StatusChange, kib};
 use swirl_model::event::Command;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;

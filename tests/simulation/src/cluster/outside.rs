@@ -11,7 +11,7 @@ use swirl_model::{CloudEvent, Data, WorkflowError};
 use swirl_ports::{CallRequest, Clock, FunctionCaller, Secrets};
 use swirl_runtime::Effects;
 use swirl_service::Service;
-use swirl_world::VirtualClock;
+use swirl_virtual_time::VirtualClock;
 
 use super::faults::Mutant;
 use crate::functions::{Answer, answered, asked};

@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::task::{ArcWake, waker};
+use swirl_assembly::{Calls, System};
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Clock, DefinitionRecord};
 use swirl_runtime::{Driver, Registry, Settings, Shares};
 use swirl_service::Service;
-use swirl_system::{Calls, System};
-use swirl_world::VirtualClock;
+use swirl_virtual_time::VirtualClock;
 
 use super::faults::Mutant;
 use super::outside::{NoSecrets, Outside, Watch};

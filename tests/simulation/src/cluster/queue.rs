@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::{Clock, Queue};
-use swirl_world::VirtualClock;
+use swirl_virtual_time::VirtualClock;
 
 use super::faults::Faults;
 use crate::random::Random;

@@ -14,7 +14,7 @@ use swirl_ports::{
     Clock, DefinitionRecord, ExecutionStore, Filter, InstanceQueries, InstanceRecords,
 };
 use swirl_service::{Action, Deployment, Service, StartRequest};
-use swirl_world::VirtualClock;
+use swirl_virtual_time::VirtualClock;
 
 use super::faults::{Faults, Mutant};
 use super::names::{Names, Produced};

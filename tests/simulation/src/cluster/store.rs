@@ -21,7 +21,7 @@ use swirl_model::instance::Instance;
 use swirl_model::scope::BranchResult;
 use swirl_model::time::Timestamp;
 use swirl_ports::*;
-use swirl_world::VirtualClock;
+use swirl_virtual_time::VirtualClock;
 
 use super::faults::{Faults, Mutant};
 use crate::random::Random;
