@@ -38,6 +38,18 @@ const fn top(name: &'static str, uses: &'static [&'static str]) -> Row {
 const BACKENDS: &str = "shared/backends/";
 const BACKEND_USES: [&str; 3] = ["swirl-commit", "swirl-model", "swirl-ports"];
 
+/// The floors, from the lowest. A crate uses crates of its own floor and of lower ones. Floors that are in one list don't
+/// use each other.
+const FLOORS: [&[&str]; 7] = [
+    &["shared/language/", "shared/content/"],
+    &["shared/execution/"],
+    &["shared/backends/", "shared/functions/"],
+    &["shared/service/"],
+    &["shared/process/"],
+    &["shared/authoring/", "shared/testing/"],
+    &["console/", "worker/"],
+];
+
 /// Crates in this folder contain only tests. They may use everything and have no row.
 const TESTS: &str = "tests/";
 
@@ -351,6 +363,11 @@ fn edges(metadata: &Metadata) -> Vec<Finding> {
         .filter(|package| folder(package).starts_with(BACKENDS))
         .map(|package| package.name.as_str())
         .collect();
+    let floor_of = |name: &str| {
+        let mut all = metadata.packages.iter();
+        let found = all.find(|package| package.name.as_str() == name);
+        found.and_then(|package| floor(&folder(package)))
+    };
     let mut findings = Vec::new();
     for package in metadata
         .packages
@@ -371,6 +388,12 @@ fn edges(metadata: &Metadata) -> Vec<Finding> {
             })
             .collect();
         findings.extend(edges_of(name, &uses, &backends));
+        let own = floor_of(name);
+        let above = uses.iter().filter(|used| !may_rest_on(own, floor_of(used)));
+        findings.extend(above.map(|used| {
+            let message = format!("may not use {used}, which lies on a floor above or beside it");
+            Finding::new(name, message)
+        }));
     }
     for row in ROWS
         .iter()
@@ -382,6 +405,24 @@ fn edges(metadata: &Metadata) -> Vec<Finding> {
         ));
     }
     findings
+}
+
+/// A floor and its place among those of the same height. Crates that lie on none, such as `cli`, are above all of them.
+fn floor(folder: &str) -> Option<(usize, usize)> {
+    let folder = format!("{folder}/");
+    let mut heights = FLOORS.iter().enumerate();
+    heights.find_map(|(height, beside)| {
+        let place = beside.iter().position(|floor| folder.starts_with(floor));
+        Some((height, place?))
+    })
+}
+
+fn may_rest_on(own: Option<(usize, usize)>, used: Option<(usize, usize)>) -> bool {
+    match (own, used) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(own), Some(used)) => own == used || used.0 < own.0,
+    }
 }
 
 /// The used crates that `name` must not use.
@@ -464,6 +505,17 @@ mod tests {
             edges_of("swirl-embedded", &["swirl-engine"], &backends).len(),
             1
         );
+    }
+
+    #[test]
+    fn a_floor_rests_on_lower_ones() {
+        let rests = |own, used| may_rest_on(floor(own), floor(used));
+        assert!(rests("shared/execution/engine", "shared/language/expr"));
+        assert!(rests("shared/language/spec", "shared/language/expr"));
+        assert!(rests("cli", "shared/service/service"));
+        assert!(!rests("shared/language/spec", "shared/execution/engine"));
+        assert!(!rests("shared/functions", "shared/backends/redis"));
+        assert!(!rests("shared/process/config", "cli"));
     }
 
     #[test]
