@@ -26,6 +26,7 @@ use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::egress::{Egress, Gate};
+use crate::event_stream::{MEDIA_TYPE, last_end};
 use crate::servers::Servers;
 pub(crate) use crate::shown::shown;
 use crate::simulated::{Asked, Simulated, Simulation};
@@ -102,9 +103,6 @@ pub struct Http {
     /// A stream of events is read only until this holds for some of its events.
     is_enough: Option<fn(&[u8]) -> bool>,
 }
-
-/// The media type of a stream of events.
-const EVENTS: &[u8] = b"text/event-stream";
 
 /// The beginning of [`Http::now`].
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -356,6 +354,17 @@ impl Http {
         self.send(at, what, || make(at.clone())).await
     }
 
+    /// Sends a request whose answer is read as it comes.
+    pub(crate) async fn open(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        what: &str,
+    ) -> Result<Response, CallError> {
+        let answer = request.send().await;
+        answer.map_err(|error| self.failed(error, url, what))
+    }
+
     fn simulate(
         &self,
         simulated: &Simulated,
@@ -419,7 +428,8 @@ impl Http {
             return Err(too_large());
         }
         let media = response.headers().get(CONTENT_TYPE);
-        let is_stream = media.is_some_and(|media| media.as_bytes().starts_with(EVENTS));
+        let is_stream =
+            media.is_some_and(|media| media.as_bytes().starts_with(MEDIA_TYPE.as_bytes()));
         let is_enough = self.is_enough.filter(|_| is_stream);
         let mut body = Vec::with_capacity(announced as usize);
         // Each event is looked at once: a service may send millions.
@@ -431,7 +441,7 @@ impl Http {
             let known = body.len();
             body.extend_from_slice(&chunk);
             if let Some(is_enough) = is_enough
-                && let Some(end) = crate::event_stream::last_end(&body, known)
+                && let Some(end) = last_end(&body, known)
             {
                 if is_enough(&body[seen..end]) {
                     break;

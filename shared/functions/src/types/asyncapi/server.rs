@@ -103,7 +103,9 @@ impl Server {
     /// The name of a message from an address, in errors.
     pub(super) fn message_from(&self, address: &str) -> String {
         match self.protocol {
-            Protocol::Ws => format!("message from {}", shown(&self.target(address))),
+            Protocol::Http | Protocol::Ws => {
+                format!("message from {}", shown(&self.target(address)))
+            }
             _ => format!(
                 "message from `{address}` at {}:{}",
                 self.host(),

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use swirl_documents::codes;
 use swirl_documents::diagnostic::Part;
 use swirl_documents::source::Node;
+use swirl_model::Data;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId, shown};
 
 use super::check::{Checked, check_expression};
@@ -66,6 +67,41 @@ impl Ctx<'_> {
     ) -> Option<ExprId> {
         let text = self.expression_text(node, what)?;
         self.compile(&self.location(node), &text, sight)
+    }
+
+    /// The same for a text, which may have several `${ }` in it (docs/language.md#decision-13).
+    pub fn text_expression(
+        &mut self,
+        node: &Node,
+        what: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<ExprId> {
+        let text = self.string(node, what)?;
+        let Ok(pieces) = template::pieces(text.trim(), self.dialect.delimiters, self.language)
+        else {
+            self.unclosed(node, what);
+            return None;
+        };
+        let is_jq = self.language == Language::Jq;
+        if !is_jq || template::alone(&pieces).is_some() {
+            return self.expression(node, what, sight);
+        }
+        let mut whole = String::from("\"");
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => {
+                    let quoted = Data::string(text).to_string();
+                    whole.push_str(&quoted[1..quoted.len() - 1]);
+                }
+                Piece::Expression(inner) => {
+                    let inner = self.not_empty(node, what, &inner)?;
+                    let inner = self.resolve(&self.location(node), &inner)?;
+                    whole.push_str(&format!("\\({inner})"));
+                }
+            }
+        }
+        whole.push('"');
+        self.compile(&self.location(node), &whole, sight)
     }
 
     pub fn opt_expression(

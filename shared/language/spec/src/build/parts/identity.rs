@@ -2,7 +2,7 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{Language, Version};
+use swirl_model::workflow::{Language, Template, Version};
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
 use crate::build::expression::VisibleVars;
@@ -43,7 +43,7 @@ impl Ctx<'_> {
                 let key = root
                     .get("key")
                     .filter(|node| self.text(node, "'key'").is_some())
-                    .map(|node| self.template(node, VisibleVars::PLAIN));
+                    .map(|node| self.instance_key(node));
                 self.workflow.instance_key = key.flatten();
                 None
             }
@@ -78,6 +78,17 @@ impl Ctx<'_> {
         }
     }
 
+    /// An expression, which may be bare, or a text.
+    fn instance_key(&mut self, node: &Node) -> Option<Template> {
+        let is_bare =
+            |text: &str| text.trim_start().starts_with(['.', '$']) && !text.contains("${");
+        if node.as_str().is_some_and(is_bare) {
+            let key = self.expression(node, "'key'", VisibleVars::PLAIN);
+            return key.map(Template::Expression);
+        }
+        self.template(node, VisibleVars::PLAIN)
+    }
+
     pub fn version(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("version") else {
             self.warn(
@@ -100,10 +111,9 @@ impl Ctx<'_> {
         let Some(text) = self.text(node, "'version'") else {
             return;
         };
-        if text
-            .trim_start()
-            .starts_with(self.dialect.delimiters.open())
-        {
+        let open = self.dialect.delimiters.open();
+        let has_parts = self.language == Language::Jq && text.contains(open);
+        if has_parts && !text.contains("$${") || text.trim_start().starts_with(open) {
             if text.contains("$SECRETS") {
                 self.error(
                     node,
@@ -113,7 +123,7 @@ impl Ctx<'_> {
                 );
                 return;
             }
-            if let Some(id) = self.expression(node, "'version'", VisibleVars::PLAIN) {
+            if let Some(id) = self.text_expression(node, "'version'", VisibleVars::PLAIN) {
                 self.workflow.version = Version::Expression(id);
             }
             return;

@@ -15,7 +15,7 @@ fn way(ctx: &mut Ctx<'_>, holder: &mut Node) {
         let Some(way) = holder.get_mut(name) else {
             continue;
         };
-        ctx.rename(way, "compensateBefore", "compensate", true);
+        ctx.rename(way, "compensateBefore", "compensate", false);
         next_task(ctx, way);
         produce_event(ctx, way);
     }
