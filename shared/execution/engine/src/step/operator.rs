@@ -183,6 +183,9 @@ impl Ctx<'_> {
             self.emit(Event::Compensation(None));
         }
         debug_assert!(!matches!(self.scope.cursor, Cursor::Ended));
+        if self.scope.state().is_some_and(|current| current != state) {
+            self.drop_held();
+        }
         self.leave_frames();
         self.enter(state, Purpose::Main);
         Ok(())
