@@ -358,6 +358,7 @@ impl Http {
     }
 
     async fn simulate(&self, request: &Request, what: &str) -> Result<Answer, CallError> {
+        exchange::note_credentials_of(request, self.for_tokens);
         let asked = Asked::of(request, self.for_tokens);
         let given = match simulated::of_call() {
             Some(simulation) => simulation.answer(asked).await,
@@ -389,6 +390,7 @@ impl Http {
             Ok(request)
         };
         let request = build()?;
+        exchange::note_credentials_of(&request, self.for_tokens);
         let method = request.method().clone();
         watch::sending(|| sending(&request)).await;
         exchange::note(&method, url, None);
