@@ -257,8 +257,7 @@ fn env(secrets: Data) -> Env {
     Env {
         now: swirl_embedded::SystemClock.now(),
         secrets,
-        bounds: None,
-        room: None,
+        ..Env::default()
     }
 }
 

@@ -506,7 +506,7 @@ impl State {
             if entry.inbox.knows(&item.id) {
                 return Ok(false);
             }
-            if entry.inbox.len() >= max {
+            if entry.inbox.len() >= max && !item.input.is_unlimited() {
                 return Err(Error::TooLarge {
                     what: format!("the inbox of {to}"),
                     size: entry.inbox.len(),

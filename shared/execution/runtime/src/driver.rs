@@ -35,7 +35,7 @@ use swirl_model::workflow::FunctionId;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{
     Clock, EventLog, ExecutionStore, FunctionCaller, InboxItem, LastExchange, Lease, Queue,
-    Released, Secrets, Stored,
+    Released, Secrets, SentCredentials, Stored,
 };
 
 pub use self::attempts::Suspects;
@@ -140,6 +140,8 @@ struct Run {
     /// A call that was in flight when this driver took over the scope.
     left: Option<u32>,
     call: Option<Running>,
+    /// What the last call sent.
+    credentials: Option<SentCredentials>,
     /// Notified once the answer, which is in `inbox`, is stored.
     stored: Option<Stored>,
     /// The scope may have something to do without an input.
@@ -175,6 +177,7 @@ impl Run {
             recorder: Recorder::OFF,
             recorded_call: None,
             call: None,
+            credentials: None,
             stored: None,
             wake: true,
             answered: false,

@@ -243,6 +243,9 @@ fn functions_may_be_written_before_and_after() {
         ("$.s.length()", "3"),
         ("$.o.length()", "2"),
         ("$.many[*].p.length()", "2"),
+        // The list of matches has one element, which is a list.
+        ("$..n.length()", "1"),
+        ("$..n[*].length()", "3"),
         ("length($.absent)", "nothing"),
         ("count($.n[*])", "3"),
         ("count($.absent)", "0"),

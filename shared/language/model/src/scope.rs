@@ -379,8 +379,8 @@ pub struct ForkRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
     /// What branches said last. Some of them may be done since.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Said>,
+    #[serde(default, skip_serializing_if = "Heard::is_empty")]
+    pub said: Heard,
     /// All branches that aren't done only wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,

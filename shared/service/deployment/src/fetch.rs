@@ -232,8 +232,7 @@ impl Credentials<'_> {
         let env = Env {
             now: self.now,
             secrets: secrets.clone(),
-            bounds: None,
-            room: None,
+            ..Env::default()
         };
         let auth = auth_without_instance(definition, auth, &env)?;
         Auth::from_properties(auth.scheme, &auth.properties).map_err(|error| (&error).into())

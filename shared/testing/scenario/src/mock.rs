@@ -142,7 +142,7 @@ pub fn mock(
             return Mock::Silent;
         }
         if let Some(requests) = requests.as_ref().filter(|requests| requests.makes(request)) {
-            return requests.answer(request).unwrap_or_else(&fail);
+            return requests.play(request, fail.clone());
         }
         if request.function.kind == FunctionKind::Process {
             return process_answer(&answers, request).unwrap_or_else(&fail);

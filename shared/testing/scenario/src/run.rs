@@ -422,12 +422,10 @@ fn observe(
         .chunk_by_mut(|one, other| one.scope.instance == other.scope.instance)
     {
         in_document_order(of_one, |call| (call.at, &call.scope.scope));
-        let stopped = world.clock.now();
         let mut requests: Vec<(Timestamp, &ScopeId, ObservedCall)> = of_one
             .iter()
             .flat_map(|call| {
-                let until = call.cut.unwrap_or(stopped).min(stopped);
-                seen_calls(call, scenario.clock, sent, until)
+                seen_calls(call, scenario.clock, sent)
                     .into_iter()
                     .map(|(at, request)| (at, &call.scope.scope, request))
             })
@@ -467,12 +465,11 @@ fn observe(
     })
 }
 
-/// A call, or its requests that had begun when it was given up or the run stopped, with their times.
+/// A call, or its requests, with their times.
 fn seen_calls(
     call: &swirl_virtual_time::Call,
     clock: Timestamp,
     sent: &SentRequests,
-    until: Timestamp,
 ) -> Vec<(Timestamp, ObservedCall)> {
     let is_task = !call.of.place.is_empty();
     let place = is_task.then(|| call.of.task_place().to_owned());
@@ -506,7 +503,7 @@ fn seen_calls(
         };
         (at, request)
     });
-    observed.filter(|(at, _)| *at <= until).collect()
+    observed.collect()
 }
 
 fn refused_starts(world: &World) -> Vec<(String, String)> {

@@ -226,8 +226,7 @@ pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option
     let env = Env {
         now: env.now,
         secrets: masked(&run.secrets),
-        bounds: None,
-        room: None,
+        ..Env::default()
     };
     let request = pending_request(&run.def, &run.header, &run.scope, &env)?;
     request.ok().map(|request| request.arguments)

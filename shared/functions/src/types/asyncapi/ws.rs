@@ -24,6 +24,7 @@ use super::gated::Stream;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use crate::auth::{Auth, Authorization, redact};
+use crate::exchange;
 use crate::http::tls;
 use crate::types::Clients;
 use crate::types::rest::BodyKind;
@@ -194,6 +195,7 @@ async fn open(
         request
             .headers_mut()
             .insert(http::header::AUTHORIZATION, value);
+        exchange::note_credentials(authorization.value.expose());
         secrets.extend(authorization.secrets);
     }
     let config = WebSocketConfig::default()
