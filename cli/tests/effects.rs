@@ -111,6 +111,7 @@ const CASES: &[Case] = &[
     ("worker.join_results_max", "7", NONE),
     ("worker.join_bytes_max", "1KiB", NONE),
     ("history.data", "all", NONE),
+    ("history.recent_calls", "7", NONE),
     ("history.data_bytes", "1KiB", NONE),
     ("history.keep_data", "1h", NONE),
     ("coordinator.batch_instances", "7", NONE),

@@ -166,6 +166,7 @@ pub fn driving(settings: &Worker) -> Settings {
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
         keep_data_ms: settings.keep_data_ms,
+        recent_calls_max: settings.recent_calls_max,
         coordinators_join: true,
         ..Settings::default()
     }

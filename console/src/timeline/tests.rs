@@ -33,6 +33,18 @@ fn shown(steps: &Steps) -> Shown<'_> {
 }
 
 #[test]
+fn a_label_is_not_repeated() {
+    let history = [
+        entry(0, "r", entered("A")),
+        entry(0, "r", left("A")),
+        entry(0, "r", json!({"event": "ended", "status": "completed"})),
+    ];
+    let steps = Steps::new(&history, None);
+    let html = timeline(&shown(&steps));
+    assert_eq!(html.matches("+0 ms").count(), 1, "{html}");
+}
+
+#[test]
 fn rows_have_names_times_and_words() {
     let error = json!({"name": "E", "message": "m"});
     let history = [

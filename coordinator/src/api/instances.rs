@@ -14,6 +14,7 @@ use swirl_presentation::Names;
 use super::Api;
 use super::instance_view::shown;
 use super::problem::Problem;
+use super::recent;
 use super::rewind;
 use super::serve::Asked;
 use super::start;
@@ -148,7 +149,11 @@ pub async fn history(
         return Err(Problem::no_instance(id.as_str()));
     };
     let page = api.queries.history_page(&id, part).await?;
-    let page = page.at(api.service.clock.now());
+    let mut page = page.at(api.service.clock.now());
+    // The last calls are among the last entries.
+    if page.before + page.entries.len() as u64 >= page.total {
+        recent::fill_in(&api, &instance, &mut page.entries).await?;
+    }
     let shown = &page.entries[..page.entries.len().min(limit)];
     let entries = named(&api, &instance.header, shown, page.before).await?;
     let end = since.to.map_or(page.total, |to| to.min(page.total));

@@ -39,6 +39,7 @@ mod pictures;
 mod places;
 mod problem;
 mod ready;
+mod recent;
 mod rehearsals;
 mod rehearsing;
 mod request;

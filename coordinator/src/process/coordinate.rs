@@ -67,6 +67,7 @@ pub async fn coordinate(
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
         keep_data_ms: settings.keep_data_ms,
+        recent_calls_max: settings.recent_calls_max,
         ..Settings::default()
     };
     let service = system.service_with_turns(no_calls::calls(), effects.clone(), driving.clone());

@@ -17,6 +17,7 @@ mod jq;
 mod keys;
 mod names;
 mod offered;
+mod once;
 pub(crate) mod properties;
 mod scalar;
 mod serve;
@@ -42,6 +43,7 @@ use names::Names;
 use task_flow::TaskFlow;
 use text::{Position, Text};
 
+pub use once::{COMPLETED_BYTES_MAX, completions};
 pub use serve::{Gone, serve};
 
 /// The maximum number of open documents. Further ones get no findings.

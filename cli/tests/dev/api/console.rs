@@ -76,6 +76,7 @@ pub async fn check(dev: &Dev) {
     definitions(dev, &browser).await;
     events(dev, &browser).await;
     schedules::check(dev, &browser).await;
+    refusals(dev).await;
     batches(dev, &browser).await;
     ticked(dev, &browser).await;
     views(&browser).await;
@@ -340,6 +341,49 @@ async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
     let headers = [("cookie", cookie.as_str()), form];
     let forged = dev.post("/console/deploy/findings", &headers, "document=a");
     assert_eq!(forged.await.status, 403, "no page of the console sent it");
+    completed(browser).await;
+}
+
+/// The editor's script asks what fits at the cursor.
+async fn completed(browser: &Browser<'_>) {
+    let asked = async |line: &str| {
+        let fields = [("document", DOCUMENT), ("line", line), ("character", "0")];
+        browser.send("/deploy/completions", &fields).await
+    };
+    let found = asked("0").await;
+    assert_eq!(found.status, 200, "{}", found.text);
+    let found: serde_json::Value = serde_json::from_str(&found.text).unwrap();
+    let labels = found.as_array().unwrap().iter();
+    let mut labels = labels.filter_map(|item| item["label"].as_str());
+    assert!(labels.any(|label| label == "timeouts"), "{found:#}");
+    let wrong = asked("first").await;
+    assert_eq!(wrong.status, 400, "{}", wrong.text);
+    has(&wrong.text, &["must be a whole number"]);
+}
+
+/// What isn't a page of the console, or has a wrong address, is refused with a page.
+async fn refusals(dev: &Dev) {
+    for (method, path, status, words) in [
+        (
+            Method::GET,
+            "/?trend=a&trend=b",
+            400,
+            "has &#39;trend&#39; twice",
+        ),
+        (
+            Method::GET,
+            "/batches?after=1&after=2",
+            400,
+            "has &#39;after&#39; twice",
+        ),
+        (Method::DELETE, "/instances", 405, "Method Not Allowed"),
+        (Method::GET, "/nowhere", 404, "no such page"),
+    ] {
+        let path = format!("/console{path}");
+        let answer = dev.send(method, &path, &[], "").await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text);
+        has(&answer.text, &["<h1>", words]);
+    }
 }
 
 /// A search, a preview of a batch, the batch, and its end.

@@ -40,7 +40,7 @@ use swirl_ports::{
 
 pub use self::attempts::Suspects;
 pub use self::first_turn::{FirstTurn, take_first_turn};
-pub use self::record::{RECORDED_BYTES_MAX, Recording};
+pub use self::record::{RECENT_CALLS_MAX, RECORDED_BYTES_MAX, Recording};
 
 use self::attempts::Attempt;
 use self::policy::Policy;
@@ -67,6 +67,8 @@ pub struct Settings {
     pub recorded_bytes_max: usize,
     /// How long recorded values are kept, in milliseconds; `None` keeps them as long as their entry.
     pub keep_data_ms: Option<u64>,
+    /// How many of its last calls each scope keeps, if the history has only those that failed.
+    pub recent_calls_max: usize,
     /// Sends forks that exceed the store's [`JoinLimits`](swirl_ports::JoinLimits) to coordinators. In a single
     /// process, the driver of the scope joins them.
     pub coordinators_join: bool,
@@ -82,6 +84,7 @@ impl Default for Settings {
             own_recording: true,
             recorded_bytes_max: RECORDED_BYTES_MAX,
             keep_data_ms: None,
+            recent_calls_max: RECENT_CALLS_MAX,
             coordinators_join: false,
         }
     }

@@ -19,8 +19,8 @@ mod shares;
 
 pub use catalog::{Catalog, Deployed};
 pub use driver::{
-    Driven, Driver, FirstTurn, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span,
-    take_first_turn,
+    Driven, Driver, FirstTurn, RECENT_CALLS_MAX, RECORDED_BYTES_MAX, Recording, Settings, Suspects,
+    log_span, take_first_turn,
 };
 pub use effects::{Effects, flush};
 pub use interests::interests;

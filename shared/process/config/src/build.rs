@@ -232,6 +232,7 @@ impl Values<'_> {
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
             keep_data_ms: self.millis("history.keep_data"),
+            recent_calls_max: self.count("history.recent_calls"),
         }
     }
 
@@ -275,6 +276,7 @@ impl Values<'_> {
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
             keep_data_ms: self.millis("history.keep_data"),
+            recent_calls_max: self.count("history.recent_calls"),
             batch_instances: self.count("coordinator.batch_instances"),
             batch_examined: self.count("coordinator.batch_examined"),
             batches_active: self.count("coordinator.batches_active"),

@@ -74,6 +74,13 @@ pub const SETTINGS: &[Setting] = &[
     )
     .default("errors"),
     Setting::new(
+        "history.recent_calls",
+        count(0, 50),
+        "With `errors`: how many of its last answered calls the main flow and each branch of an instance that has not \
+         ended keep, with their arguments and results, of each up to 2 KiB. 0 keeps none.",
+    )
+    .default("5"),
+    Setting::new(
         "history.data_bytes",
         ValueKind::Bytes,
         "The longest such value that is kept; longer ones are cut off.",
