@@ -237,7 +237,7 @@ impl Mock {
         };
         let name = call.function.clone();
         self.note(|seen| seen.calls.push(call));
-        match answering(&self.answers, function, &arguments, &asked, now())? {
+        match answering(&self.answers, function, None, &arguments, &asked, now())? {
             Answering::Never => std::future::pending().await,
             Answering::Unknown => Err(RunError::UnlistedFunction(name)),
             Answering::Error { .. } => Err(RunError::Skipped(

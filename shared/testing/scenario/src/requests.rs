@@ -244,6 +244,7 @@ impl Playing {
         let answering = answering(
             &self.answers,
             Some(function),
+            Some(&request.definition),
             &request.arguments,
             asked,
             now,
@@ -300,13 +301,15 @@ pub enum Answering {
     Unknown,
 }
 
-/// Answers a request. `function` is that of the call, and `None` if no call is known that makes the request.
+/// Answers a request. `function` is that of the call, and `None` if no call is known that makes the request; `of` is the
+/// call's workflow.
 ///
 /// # Errors
 /// The scenario cannot answer.
 pub fn answering(
     answers: &Answers,
     function: Option<&Function>,
+    of: Option<&DefinitionId>,
     arguments: &Data,
     asked: &Asked,
     now: Timestamp,
@@ -315,7 +318,7 @@ pub fn answering(
     let wanted = Some((asked.method.as_str(), uri.as_str(), asked.url.as_str()));
     let own = function.filter(|_| !asked.for_token);
     let key = match own {
-        Some(function) => answers.key_of(function.mock_keys(), wanted),
+        Some(function) => answers.key_of(function, of, wanted),
         None => answers.key_of_request(wanted),
     };
     let Some(key) = key else {

@@ -74,7 +74,10 @@ pub fn run_cut(
         };
         return Ok((observed, None));
     }
-    let answers = Arc::new(Answers::new(&scenario.functions));
+    let tested = readings.first();
+    let tested = tested.and_then(|(_, reading)| reading.workflow.as_ref());
+    let answers = Answers::new(&scenario.functions).testing(tested.map(Definition::id_of));
+    let answers = Arc::new(answers);
     let sent = SentRequests::default();
     let workflows = || {
         let workflows = readings.iter();
@@ -253,10 +256,12 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
         .iter()
         .filter_map(|(_, reading)| reading.workflow.as_ref());
     let known: BTreeSet<&str> = workflows
-        .flat_map(|workflow| &workflow.functions)
-        .flat_map(|function| match function.place.is_empty() {
+        .enumerate()
+        .flat_map(|(index, workflow)| workflow.functions.iter().map(move |it| (index, it)))
+        .flat_map(|(index, function)| match function.place.is_empty() {
             true => vec![&*function.name],
-            false => function.mock_keys().collect(),
+            // Places are those of the workflow under test.
+            false => function.mock_keys().skip(index.min(1)).collect(),
         })
         .collect();
     let mut workflows = readings
