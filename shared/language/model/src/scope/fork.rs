@@ -322,7 +322,7 @@ mod tests {
         for _ in 0..5_000 {
             draw = draw.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let (index, turn, waits) = ((draw >> 8) % 20, (draw >> 16) % 4, draw >> 31 == 1);
-            if (draw >> 20) % 5 == 0 {
+            if (draw >> 20).is_multiple_of(5) {
                 let done = BranchResult::Failed(WorkflowError::new("E", ""));
                 heard.forget(&[(index, done)]);
                 plain.remove(&index);
