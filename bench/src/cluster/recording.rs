@@ -21,8 +21,8 @@ const CHOICES: [(&str, &[&str]); 4] = [
         &["--history-data", "errors", "--history-recent-calls", "0"],
     ),
     (
-        "errors, and the last 5 calls",
-        &["--history-data", "errors", "--history-recent-calls", "5"],
+        "errors, and the last 3 calls",
+        &["--history-data", "errors", "--history-recent-calls", "3"],
     ),
     ("all", &["--history-data", "all"]),
 ];

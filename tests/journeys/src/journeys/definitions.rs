@@ -106,6 +106,21 @@ async fn offers(browser: &Browser, words: &[&str]) -> Result<()> {
     browser.check().await
 }
 
+/// Chooses the first offer. Keys right after the list has appeared are not meant for it.
+async fn take(browser: &Browser) -> Result<()> {
+    until("a chosen offer", async || {
+        browser.keys(Key::Down).await?;
+        let chosen = browser.has(".cm-tooltip-autocomplete [aria-selected]");
+        Ok(match chosen.await? {
+            true => Ok(()),
+            false => Err("nothing is chosen".to_owned()),
+        })
+    })
+    .await?;
+    browser.keys(Key::Enter).await?;
+    Ok(())
+}
+
 /// With the keyboard alone: kinds of states, properties, and names of states.
 pub async fn complete(stage: Stage) -> Result<()> {
     let _dev = stage.dev(&[]).await?;
@@ -125,15 +140,13 @@ pub async fn complete(stage: Stage) -> Result<()> {
             .await?,
         "something is chosen at once"
     );
-    browser.keys(Key::Down).await?;
-    browser.keys(Key::Enter).await?;
+    take(browser).await?;
     browser.chord(Key::Control, " ").await?;
     offers(browser, &["inject", "operation", "switch", "callback"]).await?;
     browser.picture("console-completion.png", 760).await?;
     browser.keys("inj").await?;
     offers(browser, &["inject"]).await?;
-    browser.keys(Key::Down).await?;
-    browser.keys(Key::Enter).await?;
+    take(browser).await?;
     browser.keys(Key::Enter).await?;
     browser.keys("transition: ").await?;
     browser.chord(Key::Control, " ").await?;
@@ -151,8 +164,7 @@ pub async fn complete(stage: Stage) -> Result<()> {
     .await?;
     browser.keys("La").await?;
     offers(browser, &["Last"]).await?;
-    browser.keys(Key::Down).await?;
-    browser.keys(Key::Enter).await?;
+    take(browser).await?;
     let written = browser.filled(label).await?;
     ensure!(
         written == format!("{draft}type: inject\n    transition: Last"),

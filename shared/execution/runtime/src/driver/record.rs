@@ -16,10 +16,10 @@ use super::Run;
 pub const RECORDED_BYTES_MAX: usize = 16 << 10;
 
 /// The default number of last calls that a scope keeps.
-pub const RECENT_CALLS_MAX: usize = 5;
+pub const RECENT_CALLS_MAX: usize = 3;
 
 /// The limit on each value of such a call, in bytes of its JSON: each commit of the scope writes them again.
-const RECENT_BYTES_MAX: usize = 2 << 10;
+const RECENT_BYTES_MAX: usize = 1 << 10;
 
 /// A call in flight, as the history may record it.
 #[derive(Clone)]

@@ -77,9 +77,9 @@ pub const SETTINGS: &[Setting] = &[
         "history.recent_calls",
         count(0, 50),
         "With `errors`: how many of its last answered calls the main flow and each branch of an instance that has not \
-         ended keep, with their arguments and results, of each up to 2 KiB. 0 keeps none.",
+         ended keep, with their arguments and results, of each up to 1 KiB. 0 keeps none.",
     )
-    .default("5"),
+    .default("3"),
     Setting::new(
         "history.data_bytes",
         ValueKind::Bytes,
