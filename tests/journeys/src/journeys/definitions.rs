@@ -143,7 +143,6 @@ pub async fn complete(stage: Stage) -> Result<()> {
     take(browser).await?;
     browser.chord(Key::Control, " ").await?;
     offers(browser, &["inject", "operation", "switch", "callback"]).await?;
-    browser.picture("console-completion.png", 760).await?;
     browser.keys("inj").await?;
     offers(browser, &["inject"]).await?;
     take(browser).await?;
