@@ -149,7 +149,7 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
         needed: total,
         list: None,
         failed: None,
-        said: Vec::new(),
+        said: Default::default(),
         waits: false,
     };
     blocked(Work::Fork(run))
