@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let text = read(&args.file)?;
+    let text = read_file_or_stdin(&args.file)?;
     let kind = match text.trim_ascii_start().starts_with(b"[") {
         true => BATCHED,
         false => STRUCTURED,
@@ -43,7 +43,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 /// The content of a file, or of stdin.
-pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read_file_or_stdin(file: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     if file == "-" {
         std::io::stdin().lock().read_to_end(&mut text)?;

@@ -26,13 +26,13 @@ pub struct Folder {
     folder: PathBuf,
     api: Api,
     reader: DocumentReader,
-    known: BTreeMap<PathBuf, Known>,
+    known: BTreeMap<PathBuf, KnownFile>,
     looked: Looked,
     /// The last problem with the folder itself.
     trouble: Option<String>,
 }
 
-struct Known {
+struct KnownFile {
     stamp: Stamp,
     /// The definition in the file, if it was deployed.
     id: Option<DefinitionId>,
@@ -132,7 +132,7 @@ impl Folder {
                 let (id, again) = self.deploy(&file, before.as_ref()).await;
                 let again = again.map(|again| (again, Instant::now()));
                 let id = id.or(former);
-                self.known.insert(file, Known { stamp, id, again });
+                self.known.insert(file, KnownFile { stamp, id, again });
             }
         }
     }
@@ -140,7 +140,7 @@ impl Folder {
     /// Removed files: their definitions start no new instances, neither by schedule nor by event nor by request.
     async fn forget(&mut self, files: &[PathBuf]) {
         let gone = self.known.extract_if(.., |file, _| !files.contains(file));
-        let gone: Vec<(PathBuf, Known)> = gone.collect();
+        let gone: Vec<(PathBuf, KnownFile)> = gone.collect();
         if gone.is_empty() {
             return;
         }

@@ -110,7 +110,7 @@ impl Log {
                     names.learn(&printed.forks);
                 }
                 for entry in &page.entries {
-                    let name = names.as_ref().and_then(|names| names.of(&entry.scope));
+                    let name = names.as_ref().and_then(|names| names.name_of(&entry.scope));
                     write(summary, entry, name, &mut printed.told);
                 }
             }

@@ -24,10 +24,10 @@ use swirl_service::{Audited, Deletion};
 use super::documents::Wanted;
 use super::paging;
 use super::pictures::Shown;
-use super::places;
 use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
 use super::serve::{Asked, Done};
+use super::slots;
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
 use crate::server::Peer;
@@ -140,7 +140,7 @@ fn too_many() -> Problem {
         "too-many-deployments",
         format!(
             "{} deployments of yours are under way: wait until one of them is answered",
-            places::CALLER_MAX
+            slots::CALLER_MAX
         ),
     )
 }
@@ -176,9 +176,9 @@ async fn read(query: DeployQuery, headers: &HeaderMap, body: Unread) -> Result<S
 }
 
 /// The position of a definition in the listing: by workflow, then in the order of deployment.
-type Place = (String, i64, String);
+type ListPosition = (String, i64, String);
 
-fn place_of(deployed: &Deployed) -> Place {
+fn place_of(deployed: &Deployed) -> ListPosition {
     let id = deployed.id();
     let deployed_at = deployed.head.deployed_at.0;
     (id.workflow.to_string(), deployed_at, id.version.to_string())
@@ -189,7 +189,7 @@ pub async fn list(
     Asked { query, .. }: Asked<Nothing, PageQuery, Nothing>,
 ) -> Result<Definitions, Problem> {
     let limit = paging::limit(query.limit)?;
-    let after: Option<Place> = paging::place(query.after.as_deref())?;
+    let after: Option<ListPosition> = paging::place(query.after.as_deref())?;
     let catalog = api.service.registry.catalog().await?;
     let open = catalog
         .open()

@@ -104,7 +104,7 @@ async fn named(
         before = page.before;
     }
     for (entry, shown) in entries.iter().zip(&mut shown) {
-        shown.place = names.of(&entry.scope);
+        shown.place = names.name_of(&entry.scope);
     }
     Ok(shown)
 }

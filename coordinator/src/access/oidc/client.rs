@@ -47,11 +47,11 @@ pub(in crate::access) struct Client {
     oidc: Arc<Oidc>,
     settings: SignInSettings,
     name: String,
-    known: Mutex<Known>,
+    known: Mutex<DiscoveryState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct DiscoveryState {
     found: Option<(Instant, Arc<Discovered>)>,
     failed: Option<Instant>,
 }

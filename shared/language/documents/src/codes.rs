@@ -39,7 +39,7 @@ impl Serialize for Code {
 
 /// The documentation of a code.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CodeEntry {
     pub code: Code,
     /// One line.
     pub summary: &'static str,
@@ -52,7 +52,7 @@ macro_rules! codes {
         $(#[doc = $summary] pub const $name: Code = Code($word);)*
 
         /// All codes, in alphabetical order.
-        pub const TABLE: &[Entry] = &[$(Entry {
+        pub const TABLE: &[CodeEntry] = &[$(CodeEntry {
             code: $name,
             summary: $summary,
             page: include_str!(concat!("../../../../docs/errors/", $word, ".md")),
@@ -164,7 +164,7 @@ codes! {
 }
 
 /// The entry of a code, for `swirl explain`.
-pub fn find(word: &str) -> Option<&'static Entry> {
+pub fn find(word: &str) -> Option<&'static CodeEntry> {
     TABLE.iter().find(|entry| entry.code.as_str() == word)
 }
 
@@ -185,7 +185,7 @@ mod tests {
             .map(|entry| format!("{}.md", entry.code))
             .collect();
         assert_eq!(codes, pages);
-        for Entry {
+        for CodeEntry {
             code,
             summary,
             page,

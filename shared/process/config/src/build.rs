@@ -16,7 +16,7 @@ use url::Url;
 mod limits;
 mod oidc;
 
-use super::entry::Entry;
+use super::entry::GivenSetting;
 use super::kind::Value;
 use super::problem::{Problem, Problems};
 use super::secret::{Endpoint, Secret, read_secret};
@@ -31,7 +31,7 @@ use swirl_ports::{JoinLimits, addressed};
 
 /// # Errors
 /// All settings that contradict each other.
-pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problems> {
+pub fn build(processes: &[Process], entries: &[GivenSetting]) -> Result<Config, Problems> {
     let mut values = Values {
         entries,
         problems: Vec::new(),
@@ -77,7 +77,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
 }
 
 struct Values<'e> {
-    entries: &'e [Entry],
+    entries: &'e [GivenSetting],
     problems: Vec<Problem>,
 }
 
@@ -483,7 +483,7 @@ impl Values<'_> {
         self.problems.push(problem);
     }
 
-    fn entry(&self, key: &str) -> &Entry {
+    fn entry(&self, key: &str) -> &GivenSetting {
         let mut entries = self.entries.iter();
         match entries.find(|entry| entry.setting.key == key) {
             Some(entry) => entry,

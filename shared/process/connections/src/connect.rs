@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology, files};
 use swirl_engine::Sizes;
-use swirl_functions::egress::Found;
+use swirl_functions::egress::DiscoveredServers;
 use swirl_model::time::Timestamp;
 use swirl_nats::{Bus, LifecycleOptions, StreamOptions, Streams, Template};
 use swirl_ports::addressed::Addressed;
@@ -33,7 +33,7 @@ pub async fn connect(
     config: &Config,
     role: &str,
     lower: Lower,
-    found: Found,
+    found: DiscoveredServers,
 ) -> anyhow::Result<(Cluster, Redis)> {
     let redis = redis(config).await?;
     let nats = nats(config, role).await?;
@@ -83,7 +83,7 @@ pub async fn connect(
 const FOUND_EVERY: Duration = Duration::from_secs(5);
 
 /// Functions must not call a server of this installation that is found only now. Never returns.
-async fn keep_found(redis: Redis, nats: async_nats::Client, found: Found) {
+async fn keep_found(redis: Redis, nats: async_nats::Client, found: DiscoveredServers) {
     loop {
         let mut servers = redis.places();
         servers.extend(swirl_nats::places(&nats.server_info()));

@@ -55,12 +55,12 @@ pub struct Servers {
     redis: Redis,
     streams: Streams,
     nats: NatsWatch,
-    found: Arc<Mutex<Option<(Instant, Found)>>>,
+    found: Arc<Mutex<Option<(Instant, Outages)>>>,
 }
 
 /// The reason why something is unavailable.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct Outages {
     /// Redis doesn't answer, or accepts no changes.
     pub redis: Option<String>,
     /// Redis has no memory left.
@@ -80,7 +80,7 @@ impl Servers {
     }
 
     /// Asks both, unless they were asked just now.
-    pub async fn look(&self) -> Found {
+    pub async fn look(&self) -> Outages {
         let mut found = self.found.lock().await;
         if let Some((at, found)) = &*found
             && at.elapsed() < FRESH
@@ -89,7 +89,7 @@ impl Servers {
         }
         let (redis, memory, jetstream) =
             tokio::join!(self.no_redis(), self.no_memory(), self.no_jetstream());
-        let now = Found {
+        let now = Outages {
             redis,
             memory,
             jetstream,
@@ -135,7 +135,7 @@ impl Servers {
 
     /// The operations that are unavailable now.
     pub async fn limited(&self) -> Vec<String> {
-        let Found {
+        let Outages {
             memory, jetstream, ..
         } = self.look().await;
         let jetstream = jetstream.map(|reason| {

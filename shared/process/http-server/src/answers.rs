@@ -34,12 +34,12 @@ pub(crate) struct Answers {
 struct Open {
     total: usize,
     /// By the order in which their connections began to have any.
-    all: BTreeMap<u64, Entry>,
+    all: BTreeMap<u64, UntakenAnswer>,
     last: u64,
 }
 
 /// An answer that a client hasn't taken yet.
-struct Entry {
+struct UntakenAnswer {
     bytes: usize,
     since: Instant,
     given_up: Arc<GivenUp>,
@@ -124,7 +124,7 @@ impl Untaken {
             return true;
         }
         open.last += 1;
-        let entry = Entry {
+        let entry = UntakenAnswer {
             bytes,
             since: Instant::now(),
             given_up: given_up.clone(),

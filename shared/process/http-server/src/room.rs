@@ -20,7 +20,7 @@ pub(crate) struct Room {
 }
 
 /// A connection's place, released when it is dropped.
-pub(crate) struct Place {
+pub(crate) struct ConnectionSlot {
     address: IpAddr,
     room: Room,
     _permit: OwnedSemaphorePermit,
@@ -47,7 +47,7 @@ impl Room {
     }
 
     /// A place for a connection from this address; `None` if the address has too many.
-    pub fn place(&self, from: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+    pub fn place(&self, from: IpAddr, permit: OwnedSemaphorePermit) -> Option<ConnectionSlot> {
         let address = network(from);
         let mut all = self.lock();
         let count = all.entry(address).or_default();
@@ -56,7 +56,7 @@ impl Room {
         }
         *count += 1;
         drop(all);
-        Some(Place {
+        Some(ConnectionSlot {
             address,
             room: self.clone(),
             _permit: permit,
@@ -70,7 +70,7 @@ impl Room {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut all = self.room.lock();
         if let Some(count) = all.get_mut(&self.address) {

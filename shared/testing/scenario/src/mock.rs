@@ -1,7 +1,7 @@
 //! Answers calls in virtual time.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use swirl_functions::types::Checks;
 use swirl_functions::types::process;
@@ -118,116 +118,163 @@ pub fn mock(
     checks: BTreeMap<DefinitionId, Checks>,
     trouble: Arc<Mutex<Option<AnswerError>>>,
 ) -> Caller {
-    let fail = move |error: AnswerError| {
-        let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
-        trouble.get_or_insert(error);
-        Mock::Never
+    let mocks = Mocks {
+        answers,
+        requests,
+        checks,
+        subscriptions: Messages::default(),
     };
-    let subscriptions = Messages::default();
     Box::new(move |request| {
-        let now = request.at;
-        let number = request
-            .consumes
-            .as_ref()
-            .and_then(|rule| rule.subscription());
-        let subscription = number.map(|number| (request.scope.clone(), number));
-        if let (Some(subscription), Some(rule)) = (&subscription, &request.consumes) {
-            let mut open = subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(messages) = open.get_mut(subscription) {
-                return Mock::Next(next_message(&**rule, messages, 0));
+        mocks.answer(request).unwrap_or_else(|error| {
+            let mut trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            trouble.get_or_insert(error);
+            Mock::Never
+        })
+    })
+}
+
+struct Mocks {
+    answers: Arc<Answers>,
+    requests: Option<Requests>,
+    checks: BTreeMap<DefinitionId, Checks>,
+    subscriptions: Messages,
+}
+
+impl Mocks {
+    fn answer(&self, request: &CallRequest) -> Result<Mock, AnswerError> {
+        if let (Some(rule), Some(subscription)) = (&request.consumes, subscription(request)) {
+            let mut open = self.open_subscriptions();
+            if let Some(messages) = open.get_mut(&subscription) {
+                return Ok(Mock::Next(next_message(&**rule, messages, 0)));
             }
         }
         // Functions that log are executed and never mocked (docs/language.md#decision-99).
         if is_sysout(&request.function) {
-            return Mock::Silent;
+            return Ok(Mock::Silent);
         }
-        if let Some(requests) = requests.as_ref().filter(|requests| requests.makes(request)) {
-            return requests.answer(request).unwrap_or_else(&fail);
+        let requests = self.requests.as_ref();
+        if let Some(requests) = requests.filter(|requests| requests.makes(request)) {
+            return requests.answer(request);
         }
         if request.function.kind == FunctionKind::Process {
-            return process_answer(&answers, request).unwrap_or_else(&fail);
-        }
-        let name = &*request.function.name;
-        let function = match request.function.place.is_empty() {
-            true => name,
-            false => answers
-                .key_of(request.function.mock_keys(), None)
-                .unwrap_or(name),
-        };
-        let checks = checks.get(&request.definition);
-        let found = checks.map(|checks| checks.call(&request.function, &request.arguments));
-        if let Some(problems) = found.filter(|found| !found.is_empty())
-            && answers.has(function)
-        {
-            return fail(AnswerError::Call {
-                function: function.to_owned(),
-                problems: problems.join("; "),
-            });
+            return process_answer(&self.answers, request);
         }
         let called = &*request.function;
+        let function = match called.place.is_empty() {
+            true => &*called.name,
+            false => self
+                .answers
+                .key_of(called.mock_keys(), None)
+                .unwrap_or(&*called.name),
+        };
+        self.check_arguments(request, function)?;
         let arguments = shown_arguments(called, &request.arguments, &request.key);
-        match answers.next(function, &arguments, now.0) {
-            None => Mock::Unknown,
-            Some(Ok(Answered::Never)) => Mock::Never,
-            Some(Ok(Answered::Return { data, after })) if request.consumes.is_some() => {
-                let Some(messages) = data.as_array() else {
-                    return fail(AnswerError::Messages(function.to_owned()));
-                };
-                let messages: Vec<Data> = messages.iter().cloned().map(Data).collect();
-                if messages
-                    .iter()
-                    .any(|message| message.get("payload").is_none())
-                {
-                    return fail(AnswerError::Messages(function.to_owned()));
-                }
-                let problem = checks.and_then(|checks| {
-                    let payloads = messages.iter().filter_map(|message| message.get("payload"));
-                    let mut problems =
-                        payloads.flat_map(|payload| checks.answer(&request.function, &payload));
-                    problems.next()
-                });
-                if let Some(problems) = problem {
-                    let function = function.to_owned();
-                    return fail(AnswerError::Return { function, problems });
-                }
+        let now = request.at;
+        let Some(answered) = self.answers.next(function, &arguments, now.0).transpose()? else {
+            return Ok(Mock::Unknown);
+        };
+        let function = function.to_owned();
+        Ok(match answered {
+            Answered::Never => Mock::Never,
+            Answered::Return { data, after } => {
                 let after_ms = after.millis_from(now);
-                match (&request.consumes, subscription) {
-                    (Some(rule), None) => taken(&**rule, messages, after_ms),
-                    (Some(rule), Some(subscription)) => {
-                        let mut messages = VecDeque::from(messages);
-                        let first = next_message(&**rule, &mut messages, after_ms);
-                        let mut open = subscriptions.lock().unwrap_or_else(PoisonError::into_inner);
-                        open.insert(subscription, messages);
-                        match first {
-                            Some(NextMessage { after_ms, result }) => {
-                                Mock::Answer { after_ms, result }
-                            }
-                            None => Mock::Never,
-                        }
-                    }
-                    (None, _) => Mock::Unknown,
+                match &request.consumes {
+                    Some(rule) => self.messages(request, &**rule, function, &data, after_ms)?,
+                    None => self.returned(request, function, data, after_ms)?,
                 }
             }
-            Some(Ok(Answered::Return { data, after })) => {
-                let found = checks.map(|checks| checks.answer(&request.function, &data));
-                if let Some(problems) = found.filter(|found| !found.is_empty()) {
-                    return fail(AnswerError::Return {
-                        function: function.to_owned(),
-                        problems: problems.join("; "),
-                    });
-                }
-                Mock::Answer {
-                    after_ms: after.millis_from(now),
-                    result: Ok(data),
-                }
-            }
-            Some(Ok(Answered::Respond { .. })) => fail(AnswerError::Respond(function.to_owned())),
-            Some(Ok(Answered::Exit { .. })) => fail(AnswerError::Exit(function.to_owned())),
-            Some(Ok(Answered::Error { error, after })) => Mock::Answer {
+            Answered::Respond { .. } => return Err(AnswerError::Respond(function)),
+            Answered::Exit { .. } => return Err(AnswerError::Exit(function)),
+            Answered::Error { error, after } => Mock::Answer {
                 after_ms: after.millis_from(now),
                 result: Err(typed_error(Some(called), error)),
             },
-            Some(Err(error)) => fail(error),
+        })
+    }
+
+    fn open_subscriptions(&self) -> MutexGuard<'_, BTreeMap<(ScopeRef, u32), VecDeque<Data>>> {
+        let open = self.subscriptions.lock();
+        open.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the call fits the document that describes the function. Only calls that get an answer are checked.
+    fn check_arguments(&self, request: &CallRequest, function: &str) -> Result<(), AnswerError> {
+        let Some(checks) = self.checks.get(&request.definition) else {
+            return Ok(());
+        };
+        let problems = checks.call(&request.function, &request.arguments);
+        if problems.is_empty() || !self.answers.has(function) {
+            return Ok(());
         }
-    })
+        Err(AnswerError::Call {
+            function: function.to_owned(),
+            problems: problems.join("; "),
+        })
+    }
+
+    /// The answer of a function that is called once.
+    fn returned(
+        &self,
+        request: &CallRequest,
+        function: String,
+        data: Data,
+        after_ms: u64,
+    ) -> Result<Mock, AnswerError> {
+        let checks = self.checks.get(&request.definition);
+        let problems = checks.map(|checks| checks.answer(&request.function, &data));
+        if let Some(problems) = problems.filter(|problems| !problems.is_empty()) {
+            let problems = problems.join("; ");
+            return Err(AnswerError::Return { function, problems });
+        }
+        Ok(Mock::Answer {
+            after_ms,
+            result: Ok(data),
+        })
+    }
+
+    /// The answer of a function that messages are taken from: `data` is the list of them.
+    fn messages(
+        &self,
+        request: &CallRequest,
+        rule: &dyn Consumes,
+        function: String,
+        data: &Data,
+        after_ms: u64,
+    ) -> Result<Mock, AnswerError> {
+        let Some(messages) = data.as_array() else {
+            return Err(AnswerError::Messages(function));
+        };
+        let messages: Vec<Data> = messages.iter().cloned().map(Data).collect();
+        let payloads: Option<Vec<Data>> = messages
+            .iter()
+            .map(|message| message.get("payload"))
+            .collect();
+        let Some(payloads) = payloads else {
+            return Err(AnswerError::Messages(function));
+        };
+        if let Some(checks) = self.checks.get(&request.definition) {
+            let mut problems = payloads
+                .iter()
+                .flat_map(|payload| checks.answer(&request.function, payload));
+            if let Some(problems) = problems.next() {
+                return Err(AnswerError::Return { function, problems });
+            }
+        }
+        let Some(subscription) = subscription(request) else {
+            return Ok(taken(rule, messages, after_ms));
+        };
+        let mut messages = VecDeque::from(messages);
+        let first = next_message(rule, &mut messages, after_ms);
+        self.open_subscriptions().insert(subscription, messages);
+        Ok(match first {
+            Some(NextMessage { after_ms, result }) => Mock::Answer { after_ms, result },
+            None => Mock::Never,
+        })
+    }
+}
+
+/// The subscription of a call that gets one message after another.
+fn subscription(request: &CallRequest) -> Option<(ScopeRef, u32)> {
+    let number = request.consumes.as_ref()?.subscription()?;
+    Some((request.scope.clone(), number))
 }

@@ -319,7 +319,7 @@ fn instance(
     room.entries -= shown;
     let entries = one.history[..shown].iter().map(|entry| {
         let mut shown = HistoryEntry::from(entry);
-        shown.place = names.as_ref().and_then(|names| names.of(&entry.scope));
+        shown.place = names.as_ref().and_then(|names| names.name_of(&entry.scope));
         let data = entry.data.as_ref();
         match data.is_some_and(|data| data.exceeds(room.bytes)) {
             true => shown.data = None,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swirl_documents::diagnostic::{Diagnostic, Place};
+use swirl_documents::diagnostic::{Diagnostic, SourceLocation};
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{DefinitionId, ScopeId};
@@ -310,7 +310,7 @@ fn deploy(
             }
             Deployed::Invalid(problems) => {
                 let refused = problems.into_iter().map(|problem| {
-                    let place = Place {
+                    let place = SourceLocation {
                         pointer: problem.pointer,
                         line: 1,
                         column: 1,

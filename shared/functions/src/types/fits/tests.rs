@@ -25,7 +25,7 @@ fn check(schema: Value, value: Value, form: Form) -> Vec<String> {
     };
     let found = Fits::new(&document, form).check(
         node,
-        &Known::from(value),
+        &StaticValue::from(value),
         ValueLocation::new("/a", "`a`"),
     );
     found.into_iter().map(|misfit| misfit.message).collect()

@@ -10,7 +10,7 @@ use url::form_urlencoded::Serializer;
 use crate::types::fits::{self, did_you_mean, nearest};
 use crate::types::misfit::below;
 use crate::types::service::service_url;
-use crate::types::{Known, Misfit, NOWHERE};
+use crate::types::{Misfit, NOWHERE, StaticValue};
 
 /// The arguments that aren't parts of the URI.
 const PLACES: [&str; 3] = ["body", "headers", "cookies"];
@@ -102,7 +102,7 @@ impl Template {
 }
 
 /// The arguments that [`make`] would refuse, as far as they are known.
-pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
+pub(super) fn check(template: &Template, arguments: &StaticValue) -> Vec<Misfit> {
     let mut names = Vec::new();
     // The template was parsed, so it can be filled.
     let _ = fill(&template.uri, |name| {
@@ -110,9 +110,9 @@ pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
         Ok(String::new())
     });
     let given: Vec<&str> = match arguments {
-        Known::Unknown => return Vec::new(),
-        Known::Null => Vec::new(),
-        Known::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
+        StaticValue::Unknown => return Vec::new(),
+        StaticValue::Null => Vec::new(),
+        StaticValue::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
         other => {
             let kind = other.kind();
             return vec![format!("the arguments must be an object, and are {kind}").into()];
@@ -302,7 +302,7 @@ mod tests {
         let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
         let template = Template::read(template, None, Ok(None)).unwrap().0;
         let found = |arguments: Value| {
-            let found = check(&template, &Known::from(arguments)).into_iter();
+            let found = check(&template, &StaticValue::from(arguments)).into_iter();
             found
                 .map(|misfit| (misfit.at, misfit.message))
                 .collect::<Vec<_>>()
@@ -316,7 +316,7 @@ mod tests {
         );
         let found = found(serde_json::json!({"petId": 1, "body1": 2}));
         assert_eq!(found[0].0, "/body1");
-        assert!(check(&template, &Known::Unknown).is_empty());
+        assert!(check(&template, &StaticValue::Unknown).is_empty());
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl CompiledFunction for Process {
             })
             .await;
             let ended = job.run(caller.output_bytes_max, &what).await?;
-            outcome::of(&request.arguments, &ended, request.secrets.expose())
+            outcome::output(&request.arguments, &ended, request.secrets.expose())
         };
         let result = in_time(context.timeout, &what, run).await;
         result.map_err(outcome::in_words)

@@ -15,7 +15,7 @@ pub struct SarifFile<'a> {
 
 /// A single run over all files.
 pub fn sarif(version: &str, files: &[SarifFile<'_>]) -> String {
-    let rules: Vec<&codes::Entry> = codes::TABLE
+    let rules: Vec<&codes::CodeEntry> = codes::TABLE
         .iter()
         .filter(|entry| {
             files
@@ -54,7 +54,7 @@ pub fn sarif(version: &str, files: &[SarifFile<'_>]) -> String {
     format!("{document:#}\n")
 }
 
-fn result(uri: &str, diagnostic: &Diagnostic, rules: &[&codes::Entry]) -> Value {
+fn result(uri: &str, diagnostic: &Diagnostic, rules: &[&codes::CodeEntry]) -> Value {
     let text = match &diagnostic.hint {
         Some(hint) => format!("{} ({hint})", diagnostic.message),
         None => diagnostic.message.clone(),

@@ -6,7 +6,7 @@ use super::budget::Budget;
 use super::node::{Member, Node, Value, child};
 use super::{Limits, Result_, fatal, number, quoted};
 use crate::codes;
-use crate::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceLocation};
 
 /// The hint for a comment.
 pub(super) const NO_COMMENTS: &str =
@@ -53,7 +53,7 @@ struct Parser<'t> {
     diagnostics: &'t mut Diagnostics,
     /// The first comma after a last element. YAML permits it, so the document is rejected for it only if everything
     /// else is JSON.
-    last_comma: Option<Place>,
+    last_comma: Option<SourceLocation>,
 }
 
 impl Parser<'_> {
@@ -79,8 +79,8 @@ impl Parser<'_> {
         }
     }
 
-    fn here(&self) -> Place {
-        Place {
+    fn here(&self) -> SourceLocation {
+        SourceLocation {
             pointer: String::new(),
             line: self.line,
             column: self.column,
@@ -106,7 +106,7 @@ impl Parser<'_> {
 
     fn value(&mut self, pointer: String, depth: usize) -> Result_<Node> {
         let (line, column) = (self.line, self.column);
-        let place = || Place {
+        let place = || SourceLocation {
             pointer: pointer.clone(),
             line,
             column,
@@ -151,7 +151,7 @@ impl Parser<'_> {
             "true" => Ok(Value::Bool(true, word.into())),
             "false" => Ok(Value::Bool(false, word.into())),
             _ => {
-                let place = Place {
+                let place = SourceLocation {
                     pointer: String::new(),
                     line,
                     column,
@@ -177,7 +177,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self, place: impl Fn() -> Place) -> Result_<Value> {
+    fn number(&mut self, place: impl Fn() -> SourceLocation) -> Result_<Value> {
         let mut raw = String::new();
         if self.peek() == Some('-') {
             raw.extend(self.bump());
@@ -386,7 +386,7 @@ pub(super) fn duplicate(
     let first = members.iter().find(|member| member.key == again.key);
     // Pointers of members may not have been set yet.
     let pointer = child(&pointer, &again.key);
-    let place = Place {
+    let place = SourceLocation {
         pointer,
         ..again.key_place()
     };
@@ -396,7 +396,7 @@ pub(super) fn duplicate(
     if let Some(first) = first {
         let pointer = diagnostic.pointer.clone();
         diagnostic.related(
-            Place {
+            SourceLocation {
                 pointer,
                 ..first.key_place()
             },

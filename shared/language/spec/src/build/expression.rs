@@ -8,7 +8,7 @@ mod foreign;
 use std::sync::Arc;
 
 use swirl_documents::codes;
-use swirl_documents::diagnostic::Part;
+use swirl_documents::diagnostic::ExpressionPart;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId, shown};
 
@@ -262,7 +262,7 @@ impl Ctx<'_> {
                 codes::BAD_EXPRESSION
             };
             let message = format!("in '{}': {problem}", shorten(text));
-            let part = problem.span.clone().map(|bytes| Part {
+            let part = problem.span.clone().map(|bytes| ExpressionPart {
                 expression: text.to_owned(),
                 bytes,
             });

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use swirl_documents::codes::{self, Code};
-use swirl_documents::diagnostic::{Diagnostic, Part, Place, Severity};
+use swirl_documents::diagnostic::{Diagnostic, ExpressionPart, Severity, SourceLocation};
 use swirl_documents::source::{Member, Node};
 use swirl_documents::suggest;
 
@@ -19,7 +19,7 @@ impl Ctx<'_> {
         self.place(node.place())
     }
 
-    pub fn place(&self, mut place: Place) -> Location {
+    pub fn place(&self, mut place: SourceLocation) -> Location {
         match &self.origin {
             None => {
                 if let Some(rest) = place.pointer.strip_prefix(&self.base) {
@@ -149,7 +149,7 @@ impl Ctx<'_> {
         code: Code,
         message: String,
         hint: Option<String>,
-        part: Option<Part>,
+        part: Option<ExpressionPart>,
     ) {
         let pointer = &location.place.pointer;
         let message = self.own_words(message, pointer);

@@ -6,7 +6,7 @@ use swirl_access::{Role, UnknownRole};
 use url::Url;
 
 use super::{Values, endpoint};
-use crate::problem::Place;
+use crate::problem::SettingSource;
 use crate::types::{Oidc, SignIn};
 
 /// The page of the console to which the provider sends browsers back.
@@ -33,7 +33,7 @@ impl Values<'_> {
     pub(super) fn oidc(&mut self) -> Option<Oidc> {
         let Some(issuer) = self.maybe("auth.oidc.issuer") else {
             let given = self.entries.iter().find(|entry| {
-                entry.setting.section() == "auth.oidc" && entry.place != Place::Default
+                entry.setting.section() == "auth.oidc" && entry.place != SettingSource::Default
             });
             if let Some(entry) = given {
                 self.wrong(entry.setting.key, "is given without auth.oidc.issuer");
@@ -83,7 +83,7 @@ impl Values<'_> {
             ];
             let given = needs_it.into_iter().find(|key| {
                 let entry = self.entry(key);
-                entry.value.is_some() && entry.place != Place::Default
+                entry.value.is_some() && entry.place != SettingSource::Default
             });
             if let Some(key) = given {
                 self.wrong(key, &format!("is given without {id}"));

@@ -4,7 +4,7 @@ use granit_parser::{ScalarStyle, Span, Tag};
 
 use super::{Builder, place};
 use crate::codes;
-use crate::diagnostic::Place;
+use crate::diagnostic::SourceLocation;
 use crate::source::node::{Node, Value, child};
 use crate::source::number;
 use crate::source::quoted;
@@ -22,8 +22,8 @@ impl Builder<'_> {
     }
 
     /// A location with its pointer.
-    pub(super) fn here(&self, span: &Span) -> Place {
-        Place {
+    pub(super) fn here(&self, span: &Span) -> SourceLocation {
+        SourceLocation {
             pointer: self.pointer(),
             ..place(span)
         }
