@@ -131,7 +131,7 @@ pub async fn work(
         tracing::info!("stopping: running work is being finished");
         stopping.send_replace(true);
     };
-    let threads = WorkThreads::start().context("the threads for work cannot be started")?;
+    let threads = WorkThreads::start().context("the worker threads cannot be started")?;
     let working = pool::run(Arc::new(driver), tasks, pool, stop);
     let left = match threads.handle() {
         Some(threads) => threads.spawn(working).await.context("the pool panicked")?,

@@ -127,9 +127,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
     if !args.listen.ip().is_loopback() && !args.no_auth {
         bail!(
-            "other machines can reach {}, and there is no authentication: listen on 127.0.0.1, or \
-             say '--no-auth' if anyone who can reach the port may do everything; 'swirl coordinator' \
-             knows tokens",
+            "other machines can reach {}, and there is no authentication: listen on 127.0.0.1, or pass '--no-auth' if anyone who can reach the port may do everything; 'swirl coordinator' supports tokens",
             args.listen
         );
     }

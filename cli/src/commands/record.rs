@@ -129,7 +129,7 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
         }
         if export.instances.len() == INSTANCES_MAX {
             bail!(
-                "the instance started more than {INSTANCES_MAX} others: that is too much for one scenario"
+                "the instance started more than {INSTANCES_MAX} others: that is too many for one scenario"
             );
         }
         let call = GET.at(&InstanceId { id: id.clone() });

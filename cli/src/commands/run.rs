@@ -183,7 +183,7 @@ async fn run_one(
     let root = root.map_or_else(|| id.to_string(), |first| first.header.trace_root());
     let mut put_off = PutOff::new(root.clone(), |names| {
         terminal.message(&format!(
-            "this could not be carried out so far; trying again for {} s: {names}",
+            "not carried out yet; retrying for {} s: {names}",
             GIVEN_UP_AFTER.as_secs()
         ));
     });
@@ -200,7 +200,7 @@ async fn run_one(
         let begun = first.map_or(instance.header.started_at, |first| first.header.started_at);
         let say = |left: left::Left| {
             terminal.message(&format!(
-                "instance {last} has ended; waiting for {} that it started (Ctrl-C ends this, --no-wait doesn't begin it)",
+                "instance {last} has ended; waiting for {} that it started (press Ctrl-C to stop waiting; --no-wait doesn't wait at all)",
                 left.text()
             ));
         };
@@ -323,8 +323,7 @@ async fn deploy(
             Ok((id.workflow.to_string(), id.version.to_string()))
         }
         Deployed::Conflict(id) => Err(format!(
-            "error: the store holds another definition as {id}, and definitions are immutable under \
-             id and version: raise the version, or take another store"
+            "error: the store has a different definition {id}; definitions are immutable under id and version: raise the version, or use another store"
         )),
         Deployed::Invalid(problems) => {
             let lines: Vec<String> = problems

@@ -75,7 +75,7 @@ impl Log {
             tokio::time::sleep(pause).await;
             let begun = Instant::now();
             if let Err(error) = self.look().await {
-                tracing::warn!("the log is late: {error}");
+                tracing::warn!("the log lags behind: {error}");
             }
             pause = LOOK.max(begun.elapsed() * PAUSE_TIMES);
         }

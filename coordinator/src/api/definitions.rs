@@ -86,8 +86,7 @@ pub async fn deploy(
             return Err(Problem::conflict(
                 "definition-conflict",
                 format!(
-                    "{id} is deployed with another content (of the document, or of something it \
-                     refers to), and definitions are immutable under id and version: raise the version"
+                    "{id} is already deployed with different content (of the document, or of a file that it refers to); definitions are immutable under id and version: raise the version"
                 ),
             )
             .with(|more| {
@@ -139,7 +138,7 @@ fn too_many() -> Problem {
         StatusCode::TOO_MANY_REQUESTS,
         "too-many-deployments",
         format!(
-            "{} deployments of yours are under way: wait until one of them is answered",
+            "{} of your deployments are in progress: wait for one to finish",
             slots::CALLER_MAX
         ),
     )
@@ -246,8 +245,7 @@ pub async fn delete(
         }
         Deletion::InUse(instances) => {
             let detail = format!(
-                "{instances} instances of {} run or have failed: wait for their end, cancel them, or let \
-                 them continue to their end with 'force=true'",
+                "{instances} instances of {} run or have failed: wait for them to end, cancel them, or let them run to their end with 'force=true'",
                 cut(&id.to_string())
             );
             Err(Problem::conflict("definition-in-use", detail)

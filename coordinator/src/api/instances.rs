@@ -36,7 +36,7 @@ pub async fn one(
     let called = api.service.called(&id).await?;
     if let Some(at) = query.at {
         if query.wait.is_some() {
-            let detail = "'wait' and 'at' exclude each other";
+            let detail = "'wait' and 'at' can't be combined";
             return Err(Problem::bad_request("invalid-query", detail));
         }
         let found = api.queries.instance(&called).await?;
@@ -124,7 +124,7 @@ pub async fn history(
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let known = match (since.last, since.after, since.to) {
         (Some(_), Some(_), _) => {
-            let detail = "'after' and 'last' exclude each other";
+            let detail = "'after' and 'last' can't be combined";
             return Err(Problem::bad_request("invalid-query", detail));
         }
         (Some(last), None, None) => Err(last),

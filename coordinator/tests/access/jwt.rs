@@ -50,7 +50,7 @@ async fn valid_tokens_allow_what_their_roles_allow() {
             .unwrap();
         assert_eq!(response.status(), 403);
         let body: Value = response.json().await.unwrap();
-        let detail = "this needs the role deployer, and 'ada' has viewer";
+        let detail = "this needs the role deployer, but 'ada' has viewer";
         assert_eq!(body["detail"], detail);
     }
     let claims = provider.claims("viewer");

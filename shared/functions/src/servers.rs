@@ -19,7 +19,7 @@ pub struct Servers {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServersError {
     #[error(
-        "`{0}` names no address: write NAME=ADDRESS, where NAME is a function, its document, a gRPC service or an \
+        "`{0}` has no address: write NAME=ADDRESS, where NAME is a function, its document, a gRPC service or an \
          origin such as https://host"
     )]
     Entry(String),
@@ -130,7 +130,7 @@ fn without_user(entry: &str) -> String {
 /// The reason why a function without an address cannot be called.
 pub(crate) fn unknown(function: &str, service: &str, example: &str) -> String {
     format!(
-        "nothing says where {service} is: give its address to the runtime with `--function-server {function}={example}` \
+        "the address of {service} is unknown: pass it to the runtime with `--function-server {function}={example}` \
          (`functions.servers`), or give the function `metadata: {{server: \"{example}\"}}`"
     )
 }

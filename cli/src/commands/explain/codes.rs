@@ -327,7 +327,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "webhook-refused",
-        "A sender of webhooks asked whether it may deliver events, and may not.",
+        "A sender of webhooks asked to deliver events and isn't allowed to.",
         "Name it in 'coordinator.webhook_origins' (or 'swirl dev --webhook-origin').",
     ),
     (

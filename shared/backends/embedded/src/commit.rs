@@ -233,7 +233,7 @@ impl State {
         self.touch(Key::Outbox(place.seq, id));
     }
 
-    /// Adds an item to a scope's inbox. Returns false if it was there already.
+    /// Adds an item to a scope's inbox. Returns false if it existed already.
     pub fn add(
         &mut self,
         seq: Seq,

@@ -152,7 +152,7 @@ fn scalar(name: &str, value: &Data) -> Result<String, CallError> {
     match value.kind() {
         "string" | "number" => Ok(value.to_text()),
         _ => Err(refuse(format!(
-            "the auth definition's `{name}` must be a string, and is {}",
+            "the auth definition's `{name}` must be a string, but is {}",
             value.kind_in_words()
         ))),
     }
@@ -208,7 +208,7 @@ mod tests {
             (
                 AuthScheme::Bearer,
                 data!({"token": ["s3cret"]}),
-                "`token` must be a string, and is an array",
+                "`token` must be a string, but is an array",
             ),
             (AuthScheme::Bearer, data!("s3cret"), "has no `token`"),
             (

@@ -222,11 +222,11 @@ impl<'d> Fits<'d> {
         };
         match value {
             StaticValue::Number(_) => Some(format!(
-                "must be a text of the format `{format}`, and is a number; write `{example}` for the \
+                "must be a string of the format `{format}`, but is a number; write `{example}` for the \
                  present"
             )),
             StaticValue::Text(Some(text)) if !is_date(text) => Some(format!(
-                "must be a text of the format `{format}`, and isn't"
+                "must be a string of the format `{format}`, and isn't"
             )),
             _ => None,
         }
@@ -379,7 +379,7 @@ fn word(kind: &str) -> &str {
         "integer" => "a whole number",
         "number" => "a number",
         "object" => "an object",
-        "string" | "file" => "a text",
+        "string" | "file" => "a string",
         other => other,
     }
 }

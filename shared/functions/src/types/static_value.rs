@@ -45,7 +45,7 @@ impl StaticValue {
             StaticValue::Null => "null",
             StaticValue::Bool(_) => "true or false",
             StaticValue::Number(_) => "a number",
-            StaticValue::Text(_) => "a text",
+            StaticValue::Text(_) => "a string",
             StaticValue::List(_) => "a list",
             StaticValue::Object(_) => "an object",
             StaticValue::Unknown => "not known",

@@ -157,14 +157,13 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
     };
     if pattern.positions.saturating_mul(text.len()) > PRODUCT_MAX {
         return Err(Error::str(format_args!(
-            "the regular expression is too big for a text of {} bytes",
+            "the regular expression is too big for a string of {} bytes",
             text.len()
         )));
     }
     if matches!(pattern.engine, Engine::Backtracking(_)) && text.len() > BACKTRACKING_BYTES_MAX {
         return Err(Error::str(format_args!(
-            "a regular expression with look-around or references may be matched with {BACKTRACKING_BYTES_MAX} bytes, \
-             and the text has {}",
+            "a regular expression with look-around or references can be matched with at most {BACKTRACKING_BYTES_MAX} bytes, but the string has {}",
             text.len()
         )));
     }
@@ -261,7 +260,7 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
     };
     let positions = positions(&parsed);
     if positions > PRODUCT_MAX {
-        return Err(fail(&"its repetitions are too many"));
+        return Err(fail(&"it has too many repetitions"));
     }
     // The engine refuses what exceeds its limit while it compiles.
     let weight = linear(&parsed).min(WEIGHT_MAX);

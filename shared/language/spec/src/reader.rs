@@ -179,7 +179,7 @@ fn padded_version(ctx: &mut Ctx<'_>, root: &Node) {
         let text = node.as_str().unwrap_or_default();
         let version = text.trim();
         if version != text && !version.is_empty() {
-            let message = format!("'{property}' has blanks around '{version}'");
+            let message = format!("'{property}' has spaces around '{version}'");
             let location = ctx.location(node);
             let hint = format!("write '{version}'");
             ctx.warn_as_is(&location, codes::LOOSE_FORM, message, hint);

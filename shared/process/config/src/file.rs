@@ -183,8 +183,8 @@ impl Reader {
             (ValueKind::Map, _) => Err("must be a table of plain values"),
             (ValueKind::List(_), _) => Err("must be a list"),
             (ValueKind::Tokens, _) => Err("must be a list of tables"),
-            (_, Tree::List(_)) => Err("must be one value, and is a list"),
-            (_, Tree::Table(_)) => Err("must be one value, and is a table"),
+            (_, Tree::List(_)) => Err("must be one value, but is a list"),
+            (_, Tree::Table(_)) => Err("must be one value, but is a table"),
         };
         match raw {
             Ok(raw) => {
@@ -414,7 +414,7 @@ mod tests {
             ),
             (
                 "namespace = []",
-                "a.toml:1:13: namespace must be one value, and is a list",
+                "a.toml:1:13: namespace must be one value, but is a list",
             ),
             (
                 "[redis]\nurl = [[]]",

@@ -82,8 +82,8 @@ fn row(setting: &Setting) -> String {
 pub fn default_file() -> String {
     let mut text = String::from(
         "# Swirl's configuration. Everything is commented out, and shows the default where there is\n\
-         # one. The same names do as variables (SWIRL_REDIS_URL) and flags (--redis-url), which win\n\
-         # over this file. 'swirl config check' shows what holds.\n",
+         # one. Each setting is also a variable (SWIRL_REDIS_URL) and a flag (--redis-url), which\n\
+         # override this file. 'swirl config check' shows the values in effect.\n",
     );
     let mut section = "";
     for setting in table::settings() {

@@ -141,7 +141,7 @@ pub fn subjects(config: &Config) -> (Vec<String>, String) {
 async fn redis(config: &Config) -> anyhow::Result<Redis> {
     let options = redis_options(config)?;
     let connected = until_there(
-        "Redis is not there yet",
+        "Redis is not reachable yet",
         || Redis::connect(options.clone()),
         |error| matches!(error, swirl_redis::ConnectError::Store(error) if error.is_retryable()),
     );
@@ -151,7 +151,7 @@ async fn redis(config: &Config) -> anyhow::Result<Redis> {
 async fn nats(config: &Config, role: &str) -> anyhow::Result<async_nats::Client> {
     let options = nats_options(config, role);
     let connected = until_there(
-        "NATS is not there yet",
+        "NATS is not reachable yet",
         || swirl_nats::connect(&options),
         |error| error.is_retryable(),
     );
@@ -170,7 +170,7 @@ async fn ensure(streams: &Streams) -> anyhow::Result<()> {
 /// Redis may have gone away while this process waited for NATS.
 async fn now(redis: &Redis) -> anyhow::Result<Timestamp> {
     let now = until_there(
-        "Redis is not there any more",
+        "Redis is no longer reachable",
         || redis.now(),
         swirl_ports::Error::is_retryable,
     );

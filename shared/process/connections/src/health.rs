@@ -45,7 +45,7 @@ impl NatsWatch {
 
     fn beyond_recovery(&self) -> Option<String> {
         let stuck = self.0.load(Ordering::Relaxed);
-        stuck.then(|| "NATS accepts new connections, but that of this process is lost".to_owned())
+        stuck.then(|| "NATS accepts new connections, but this process has lost its own".to_owned())
     }
 }
 
@@ -63,7 +63,7 @@ pub struct Servers {
 pub struct Outages {
     /// Redis doesn't answer, or accepts no changes.
     pub redis: Option<String>,
-    /// Redis has no memory left.
+    /// Redis is out of memory.
     pub memory: Option<String>,
     /// JetStream cannot be used.
     pub jetstream: Option<String>,
@@ -119,9 +119,9 @@ impl Servers {
         if full.is_empty() {
             return None;
         }
-        tracing::warn!(servers = full.join(", "), "Redis has no memory left");
-        let text = "Redis has no memory left: nothing can be started or continue; cancelling and \
-                    retention work, and give memory back";
+        tracing::warn!(servers = full.join(", "), "Redis is out of memory");
+        let text = "Redis is out of memory: nothing can start or continue; cancelling and \
+                    retention still work, and free memory";
         Some(text.to_owned())
     }
 

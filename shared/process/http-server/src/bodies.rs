@@ -162,7 +162,7 @@ impl Held {
             };
             if let Some(given_up) = open.remove(number) {
                 given_up.give_up();
-                tracing::debug!("a body that is incomplete is given up for others");
+                tracing::debug!("an incomplete body is dropped to make room for others");
             }
         }
         // One that was given up meanwhile has no entry.

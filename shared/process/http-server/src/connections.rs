@@ -118,7 +118,7 @@ impl Connections {
                 Ok((stream, peer)) => self.take(stream, peer.ip(), permit),
                 Err(error) if of_one(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be taken");
+                    tracing::warn!(%error, "no connection can be accepted");
                     tokio::time::sleep(PAUSE).await;
                 }
             }

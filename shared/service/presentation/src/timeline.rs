@@ -262,7 +262,10 @@ fn text_of(event: &Event, data: Option<&Map<String, Value>>, is_branch: bool) ->
         Event::StartRefused { workflow, error } => {
             format!("  '{}' not started: {}", clean(workflow), failure(error))
         }
-        Event::GivenUp { reason } => format!("suspended, because it failed: {}", clean(reason)),
+        Event::GivenUp { reason } => format!(
+            "suspended, because it cannot be executed: {}",
+            clean(reason)
+        ),
         Event::Idle => "kept active".to_owned(),
         Event::Ended {
             status: EndStatus::Completed,
@@ -387,7 +390,7 @@ mod tests {
                 "error": {"name": "FunctionError", "code": "503", "message": "busy\u{1b}[2J"}, "retry_ms": 1500}),
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is not a string"}),
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "attribute_left_out", "attribute": "total",
-                "message": "its value is of type string, and not a number"}),
+                "message": "its value is of type string, not a number"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r.3.1", "event": "action_started", "action": "pay", "attempt": 3,
                 "call": 9, "in_state": "Charge", "data_until": "2024-02-07T09:01:00Z"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "forked", "fork": 3, "branches": 2, "in_state": "Charge"}),
@@ -416,7 +419,7 @@ mod tests {
              0.000s  started
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
             59.000s    output fails its schema: 1 is not a string
-            59.000s    not found by @total: its value is of type string, and not a number
+            59.000s    not found by @total: its value is of type string, not a number
             60.000s  [r.3.1]   action pay in Charge, attempt 3
             60.000s    2 branches
             60.000s  completed

@@ -86,7 +86,7 @@ pub fn rehearse(asked: &Rehearsal, over: Arc<AtomicBool>) -> Result<Rehearsed, P
     let most = Limits::default().bytes_max;
     if text.len() > most {
         return Err(wrong(format!(
-            "the definition, its files, the input and the mocks have {} bytes together, and {most} at most can be tried",
+            "the definition, its files, the input and the mocks have {} bytes together; at most {most} can be tried",
             text.len()
         )));
     }
@@ -191,7 +191,7 @@ fn mocks(asked: &Rehearsal) -> Result<Data, Problem> {
                 return Err(wrong(detail.to_owned()));
             }
             "input" => {
-                let detail = "the input is given beside the mocks, not in them";
+                let detail = "put the input beside the mocks, not in them";
                 return Err(wrong(detail.to_owned()));
             }
             name if !KEYS.contains(&name) => {

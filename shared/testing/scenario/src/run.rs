@@ -306,7 +306,9 @@ fn deploy(
         match deployed.map_err(|error| RunError::Failed(error.to_string()))? {
             Deployed::New(_) | Deployed::Unchanged(_) => {}
             Deployed::Conflict(id) => {
-                return Err(RunError::Failed(format!("two definitions are both {id}")));
+                return Err(RunError::Failed(format!(
+                    "two definitions have the id {id}"
+                )));
             }
             Deployed::Invalid(problems) => {
                 let refused = problems.into_iter().map(|problem| {

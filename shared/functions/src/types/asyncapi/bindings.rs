@@ -82,7 +82,7 @@ impl Bindings {
             Protocol::Http => {
                 if own.get("query").is_some() {
                     return Err(format!(
-                        "{}: `query` of the HTTP binding isn't carried out; describe the \
+                        "{}: `query` of the HTTP binding isn't supported; describe the \
                          operation in OpenAPI and use a function of type `rest`",
                         own.at
                     ));

@@ -26,7 +26,7 @@ pub(super) fn arguments(
         StaticValue::Object(members) => members,
         other => {
             let kind = other.kind();
-            let message = format!("the arguments must be an object, and are {kind}");
+            let message = format!("the arguments must be an object, but are {kind}");
             return vec![message.into()];
         }
     };

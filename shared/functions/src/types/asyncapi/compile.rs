@@ -86,8 +86,7 @@ pub(super) fn sending(
     };
     if side == Side::Subscribe && server.protocol == Protocol::Http {
         let reason = format!(
-            "`{id}` is an operation that the service sends messages by, and over HTTP nothing can \
-             wait for one; name an operation that it takes messages by, or wait for an event"
+            "`{id}` is an operation by which the service sends messages, and they can't be received over HTTP; name an operation by which it receives messages, or wait for an event"
         );
         return Err(Unusable::at(FaultyPart::Operation, reason));
     }

@@ -268,7 +268,7 @@ fn object(arguments: &Data, id: &str) -> Result<Map<String, Value>, CallError> {
         _ => {
             let gave = arguments.kind_in_words();
             let message =
-                format!("operation `{id}`: the arguments must be an object, and are {gave}");
+                format!("operation `{id}`: the arguments must be an object, but are {gave}");
             Err(CallError::arguments(message))
         }
     }
@@ -338,7 +338,7 @@ impl CompiledFunction for Direct {
             }
             other => {
                 let kind = other.kind();
-                return vec![format!("the arguments must be an object, and are {kind}").into()];
+                return vec![format!("the arguments must be an object, but are {kind}").into()];
             }
         };
         let is_known = |name: &&str| self.names.iter().any(|known| known == name);

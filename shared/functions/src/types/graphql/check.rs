@@ -68,7 +68,7 @@ impl Check<'_> {
             StaticValue::Object(members) => self.members(inputs, members, "the argument ", ""),
             other => {
                 let kind = other.kind();
-                let message = format!("the arguments must be an object, and are {kind}");
+                let message = format!("the arguments must be an object, but are {kind}");
                 self.found.push(message.into());
             }
         }
@@ -125,7 +125,7 @@ impl Check<'_> {
             StaticValue::Unknown => return,
             StaticValue::Null => {
                 if needed {
-                    let message = format!("{what} must be `{of}`, and is null");
+                    let message = format!("{what} must be `{of}`, but is null");
                     self.found.push(Misfit::new(at, message));
                 }
                 return;
@@ -179,7 +179,7 @@ impl Check<'_> {
         };
         if !fits {
             let kind = value.kind();
-            let message = format!("{what} must be `{of}`, and is {kind}");
+            let message = format!("{what} must be `{of}`, but is {kind}");
             self.found.push(Misfit::new(at, message));
         }
     }
@@ -289,19 +289,19 @@ mod tests {
             ),
             (
                 json!({"id": null}),
-                "the argument `id` must be `ID!`, and is null",
+                "the argument `id` must be `ID!`, but is null",
             ),
             (
                 json!({"id": 1, "tags": ["a", 2]}),
-                "the argument `tags`[1] must be `String!`, and is a number",
+                "the argument `tags`[1] must be `String!`, but is a number",
             ),
             (
                 json!({"id": 1, "size": 2.5}),
-                "the argument `size` must be `Int`, and is a number",
+                "the argument `size` must be `Int`, but is a number",
             ),
             (
                 json!({"id": 1, "size": "2"}),
-                "the argument `size` must be `Int`, and is a text",
+                "the argument `size` must be `Int`, but is a string",
             ),
         ] {
             assert_eq!(found(arguments.clone()), expected, "{arguments}");
@@ -368,14 +368,14 @@ mod tests {
             (
                 "pets",
                 json!({"wanted": {"kinds": "BIRD", "and": {"near": 1, "nera": "x"}, "near": "x"}}),
-                "the argument `wanted`: `and`: `near` must be `String!`, and is a number; the argument `wanted`: \
+                "the argument `wanted`: `and`: `near` must be `String!`, but is a number; the argument `wanted`: \
                  `and`: `nera` is unknown to the service; did you mean `near`?; the argument `wanted`: `kinds` must \
                  be `Kind!`, which has no `BIRD`",
             ),
             (
                 "pets",
                 json!({"wanted": "all"}),
-                "the argument `wanted` must be `Wanted`, and is a text",
+                "the argument `wanted` must be `Wanted`, but is a string",
             ),
         ] {
             let found = arguments(&schema, &roots[field], &StaticValue::from(given.clone()));

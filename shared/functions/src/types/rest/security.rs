@@ -156,7 +156,7 @@ pub(crate) fn place(
     secret: &str,
 ) -> Result<(), CallError> {
     if !matches!(carrier, Carrier::ApiKey { .. }) && request.headers.contains_key("authorization") {
-        let message = "the argument `Authorization` and the function's auth exclude each other";
+        let message = "the argument `Authorization` and the function's auth can't be combined";
         return Err(CallError::arguments(message));
     }
     request.secrets.push(secret.to_owned());

@@ -156,7 +156,7 @@ fn look(
             let what = if at.name.is_empty() { "it" } else { &at.name };
             let kind = other.kind();
             found.push(at.misfit(format!(
-                "{what} must be an object, the message {}, and is {kind}",
+                "{what} must be an object, the message {}, but is {kind}",
                 message.full_name()
             )));
             return;
@@ -204,7 +204,7 @@ fn look(
                     "an object"
                 };
                 let (name, kind) = (&at.name, other.kind());
-                found.push(at.misfit(format!("`{name}` must be {wanted}, and is {kind}")));
+                found.push(at.misfit(format!("`{name}` must be {wanted}, but is {kind}")));
             }
             value => single(&field, value, &at, depth, found),
         }
@@ -226,7 +226,7 @@ fn single(
         (Kind::Bool, StaticValue::Bool(_)) => return,
         (Kind::Bool, _) => "true or false",
         (Kind::String | Kind::Bytes, StaticValue::Text(_)) => return,
-        (Kind::String | Kind::Bytes, _) => "a text",
+        (Kind::String | Kind::Bytes, _) => "a string",
         (Kind::Enum(of), StaticValue::Text(Some(name))) if of.get_value_by_name(name).is_none() => {
             let names: Vec<String> = of.values().map(|value| value.name().to_owned()).collect();
             let hint = did_you_mean(name, names.iter().map(String::as_str));
@@ -244,14 +244,14 @@ fn single(
             let text = number.to_string();
             found.extend(
                 number::misfit(&kind, &text)
-                    .map(|why| at.misfit(format!("`{}` must be {why}, and is {text}", at.name))),
+                    .map(|why| at.misfit(format!("`{}` must be {why}, but is {text}", at.name))),
             );
             return;
         }
         (kind, StaticValue::Text(Some(text))) => {
             found.extend(number::misfit(&kind, text).map(|why| {
                 at.misfit(format!(
-                    "`{}` must be {why}, and is the text `{text}`",
+                    "`{}` must be {why}, but is the string `{text}`",
                     at.name
                 ))
             }));
@@ -261,7 +261,7 @@ fn single(
         (_, _) => "a number",
     };
     let (name, kind) = (&at.name, value.kind());
-    found.push(at.misfit(format!("`{name}` must be {wanted}, and is {kind}")));
+    found.push(at.misfit(format!("`{name}` must be {wanted}, but is {kind}")));
 }
 
 #[cfg(test)]
@@ -311,16 +311,19 @@ mod tests {
             ),
             (
                 json!({"userName": 5}),
-                "`userName` must be a text, and is a number",
+                "`userName` must be a string, but is a number",
             ),
             (
                 json!({"friend": {"active": "yes"}}),
-                "`friend.active` must be true or false, and is a text",
+                "`friend.active` must be true or false, but is a string",
             ),
-            (json!({"tags": "a"}), "`tags` must be a list, and is a text"),
+            (
+                json!({"tags": "a"}),
+                "`tags` must be a list, but is a string",
+            ),
             (
                 json!({"tags": [1]}),
-                "`tags[0]` must be a text, and is a number",
+                "`tags[0]` must be a string, but is a number",
             ),
             (
                 json!({"colour": "REDD"}),
@@ -328,15 +331,15 @@ mod tests {
             ),
             (
                 json!({"marks": {"x": true}}),
-                "`marks.x` must be a number, and is true or false",
+                "`marks.x` must be a number, but is true or false",
             ),
             (
                 json!({"age": "old"}),
-                "`age` must be a whole number from -2147483648 to 2147483647, and is the text `old`",
+                "`age` must be a whole number from -2147483648 to 2147483647, but is the string `old`",
             ),
             (
                 json!({"age": 3000000000u64, "marks": {"x": 1.5}}),
-                "`age` must be a whole number from -2147483648 to 2147483647, and is 3000000000; `marks.x` must be \
+                "`age` must be a whole number from -2147483648 to 2147483647, but is 3000000000; `marks.x` must be \
                  a whole number from -2147483648 to 2147483647, and is 1.5",
             ),
         ] {

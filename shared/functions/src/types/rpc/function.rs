@@ -130,7 +130,7 @@ fn server(
         let service = format!("the service `{full_name}`");
         return Ok(Err(unknown(full_name, &service, "grpc://host:port")));
     };
-    let text = own.as_str().ok_or("`metadata.server` must be a text")?;
+    let text = own.as_str().ok_or("`metadata.server` must be a string")?;
     let redirected = url::Url::parse(text).ok();
     let redirected = redirected.and_then(|url| servers.redirected(&url));
     let text = redirected.as_ref().map_or(text, url::Url::as_str);

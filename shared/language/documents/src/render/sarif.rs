@@ -164,7 +164,7 @@ mod tests {
                   "ruleId": "duplicate-key",
                   "level": "error",
                   "message": {
-                    "text": "the key 'name' is there twice (remove one of the two, or rename it)"
+                    "text": "the key 'name' appears twice (remove one of the two, or rename it)"
                   },
                   "locations": [
                     {
@@ -213,7 +213,7 @@ mod tests {
                   "ruleId": "leading-zero",
                   "level": "warning",
                   "message": {
-                    "text": "'012' is a decimal number in YAML 1.2, and loses its zeros (put it in quotes if it is a text, write 0o... if it is octal)"
+                    "text": "'012' is a decimal number in YAML 1.2, and loses its zeros (put it in quotes if it is a string, write 0o... if it is octal)"
                   },
                   "locations": [
                     {

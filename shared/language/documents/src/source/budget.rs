@@ -55,7 +55,7 @@ pub(super) fn too_deep(limits: &Limits, place: SourceLocation) -> Box<Diagnostic
         limits.depth_max
     );
     let mut error = fatal(codes::TOO_DEEP, place, message);
-    let hint = "move what is inside into a document of its own, such as a sub-workflow";
+    let hint = "move the inner part into a document of its own, such as a sub-workflow";
     error.hint = Some(hint.to_owned());
     error
 }

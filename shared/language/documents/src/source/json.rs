@@ -10,7 +10,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, SourceLocation};
 
 /// The hint for a comment.
 pub(super) const NO_COMMENTS: &str =
-    "JSON has no comments: remove it, or write the document in YAML";
+    "JSON has no comments: remove this one, or write the document in YAML";
 
 /// The hint for a comma after the last element.
 const NO_LAST_COMMA: &str =
@@ -158,7 +158,7 @@ impl Parser<'_> {
                 };
                 let message = format!("expected a value, found {}", quoted(&word));
                 let mut error = fatal(codes::SYNTAX_ERROR, place, message);
-                error.hint = Some("texts need double quotes".to_owned());
+                error.hint = Some("strings need double quotes".to_owned());
                 Err(error)
             }
         }
@@ -213,7 +213,7 @@ impl Parser<'_> {
         let mut text = String::new();
         loop {
             match self.peek() {
-                None => return Err(self.wrong("a text is not closed with a double quote")),
+                None => return Err(self.wrong("a string is not closed with a double quote")),
                 Some('"') => {
                     self.bump();
                     return Ok(text);
@@ -223,7 +223,7 @@ impl Parser<'_> {
                     text.push(self.escape()?);
                 }
                 Some(c) if c < ' ' => {
-                    let message = format!("the character {c:?} must be escaped in a text");
+                    let message = format!("the character {c:?} must be escaped in a string");
                     return Err(self.wrong(message));
                 }
                 Some(c) => {
@@ -382,7 +382,7 @@ pub(super) fn duplicate(
     if diagnostics.is_full() {
         return;
     }
-    let message = format!("the key {} is there twice", quoted(&again.key));
+    let message = format!("the key {} appears twice", quoted(&again.key));
     let first = members.iter().find(|member| member.key == again.key);
     // Pointers of members may not have been set yet.
     let pointer = child(&pointer, &again.key);
@@ -478,7 +478,7 @@ mod tests {
             ("[nope]", "1:2 expected a value, found 'nope'"),
             (
                 "[\"a\n\"]",
-                "1:4 the character '\\n' must be escaped in a text",
+                "1:4 the character '\\n' must be escaped in a string",
             ),
             (
                 "[\"\\x\"]",

@@ -129,10 +129,10 @@ impl<'t> Builder<'t> {
         diagnostic.hint = match info {
             _ if info.contains("tab") => Some("indent with spaces: YAML allows no tabs there"),
             _ if info.contains("mapping values") => {
-                Some("put the text in quotes if it has a colon and a space in it")
+                Some("put the string in quotes if it contains a colon and a space")
             }
             _ if info.contains("expected ',' or") => {
-                Some("within '{ }' and '[ ]' a text with braces, brackets or a comma, such as '${ .x }', needs quotes")
+                Some("within '{ }' and '[ ]' a string with braces, brackets or a comma, such as '${ .x }', needs quotes")
             }
             _ => None,
         }
@@ -147,7 +147,7 @@ impl<'t> Builder<'t> {
                 (Event::DocumentEnd, _) => {}
                 (Event::StreamEnd, _) => return Ok(()),
                 (_, span) => {
-                    let message = "a second document begins here, and a file holds one";
+                    let message = "a second document begins here, but a file may hold only one";
                     let mut error = fatal(codes::SEVERAL_DOCUMENTS, place(&span), message);
                     error.hint = Some("put each document into its own file".to_owned());
                     return Err(error);
@@ -298,7 +298,7 @@ impl<'t> Builder<'t> {
                     .error(
                         codes::MERGE_KEY,
                         place,
-                        format!("'<<' takes an object or a list of objects, and this is {kind}"),
+                        format!("'<<' takes an object or a list of objects, but this is {kind}"),
                     )
                     .hint("name an object with an alias, as in '<<: *defaults'");
                 continue;

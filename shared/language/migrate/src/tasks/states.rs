@@ -158,7 +158,7 @@ impl Writer<'_> {
             tests.push(match &condition.test {
                 Test::Holds(id) => self.expr(*id, "."),
                 _ => {
-                    self.cannot("a condition compares a path with a value, and the path has no form in jq here");
+                    self.cannot("a condition compares a path with a value, and the path can't be written in jq here");
                     "true".to_owned()
                 }
             });

@@ -130,7 +130,7 @@ impl Ctx<'_> {
                 _ => {
                     let pair = delimiters.pair();
                     let message =
-                        format!("{what} must be one expression, and has text next to its '{pair}'");
+                        format!("{what} must be one expression, but has text next to its '{pair}'");
                     let hint = format!("put the whole expression into one '{pair}'");
                     self.error(node, codes::BAD_EXPRESSION, message, hint);
                     None
@@ -250,8 +250,7 @@ impl Ctx<'_> {
             let hint = text.contains("fn:").then(|| {
                 "'fn:NAME' must be alone in its '${ }': no operators, no arguments".to_owned()
             });
-            let literal =
-                "a text here is an expression: a literal one has its own quotes, as in '\"done\"'";
+            let literal = "a string here is an expression: put a literal into quotes of its own, as in '\"done\"'";
             let hint = hint
                 .or_else(|| other_language(self.language, text).map(str::to_owned))
                 .or(self.literal_hint.then(|| literal.to_owned()))

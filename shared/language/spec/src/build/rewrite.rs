@@ -115,7 +115,7 @@ impl Ctx<'_> {
             }
             (None, Some(other)) if !quiet => {
                 let message =
-                    format!("'{to}' is another edition's name for '{from}'; it is taken as that");
+                    format!("'{to}' is another edition's name for '{from}'; it is read as that");
                 let location = self.location(other);
                 self.warn_as_is(
                     &location,

@@ -36,7 +36,7 @@ impl Values<'_> {
                 entry.setting.section() == "auth.oidc" && entry.place != SettingSource::Default
             });
             if let Some(entry) = given {
-                self.wrong(entry.setting.key, "is given without auth.oidc.issuer");
+                self.wrong(entry.setting.key, "is set without auth.oidc.issuer");
             }
             return None;
         };
@@ -52,7 +52,7 @@ impl Values<'_> {
         if jwks_url.is_some() && jwks_file.is_some() {
             self.wrong(
                 "auth.oidc.jwks_file",
-                "is given together with auth.oidc.jwks_url: choose one",
+                "is set together with auth.oidc.jwks_url: choose one",
             );
         }
         Some(Oidc {
@@ -86,7 +86,7 @@ impl Values<'_> {
                 entry.value.is_some() && entry.place != SettingSource::Default
             });
             if let Some(key) = given {
-                self.wrong(key, &format!("is given without {id}"));
+                self.wrong(key, &format!("is set without {id}"));
             }
             return None;
         };
@@ -103,7 +103,7 @@ impl Values<'_> {
         {
             self.wrong(
                 key,
-                &format!("holds '{scope}', which has a space: a scope has none"),
+                &format!("contains '{scope}', which has a space: scopes have none"),
             );
         }
         Some(SignIn {
@@ -125,7 +125,7 @@ impl Values<'_> {
             self.wrong(
                 key,
                 &format!(
-                    "must be the address of the console with the path {path}, and nothing behind it"
+                    "must be the address of the console with the path {path} and nothing after it"
                 ),
             );
         }

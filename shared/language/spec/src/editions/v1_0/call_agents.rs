@@ -89,7 +89,7 @@ impl Reader<'_, '_> {
     fn transport(&mut self, node: &Node) -> Option<(Parts, Option<AuthId>)> {
         let obj = self.object(node, "'transport'", &["http", "stdio", "options"])?;
         if let Some(node) = obj.get("options") {
-            let message = "the options of a transport can't be carried out: no option is known";
+            let message = "the options of a transport aren't supported: none are defined";
             let hint = "remove them".to_owned();
             self.error(node, codes::NOT_CARRIED_OUT, message, hint);
         }
