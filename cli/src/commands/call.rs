@@ -68,12 +68,12 @@ pub struct Args {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be repeated. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 

@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long = "out", short, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// A definition that the scenario refers to as a file, so that the test follows its changes; may be given again.
+    /// A definition that the scenario refers to as a file, so that the test follows its changes; may be repeated.
     /// All other definitions become part of the scenario as they were deployed.
     #[arg(long, value_name = "FILE")]
     definition: Vec<PathBuf>,

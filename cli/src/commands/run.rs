@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, short, default_value = "{}", value_name = "JSON")]
     pub input: String,
 
-    /// Another definition that the workflow runs as its sub-workflow; may be given again.
+    /// Another definition that the workflow runs as its sub-workflow; may be repeated.
     #[arg(long, value_name = "FILE")]
     pub with: Vec<PathBuf>,
 
@@ -71,21 +71,21 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
 
-    /// If the store is damaged, go on with what can be read, and say what is gone. The damaged files are kept.
+    /// If the store is damaged, continue with what can be read, and report what is lost. The damaged files are kept.
     #[arg(long, requires = "store")]
     pub accept_loss: bool,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be repeated. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
     /// A CloudEvent in JSON. It is sent as soon as an instance waits for an event, and after 10 s at the latest; may be
-    /// given again.
+    /// repeated.
     #[arg(long, value_name = "FILE")]
     pub event: Vec<PathBuf>,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 

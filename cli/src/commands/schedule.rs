@@ -31,7 +31,7 @@ enum Task {
     List(List),
     /// Pauses the schedule of a workflow, in all versions, until it is resumed.
     Pause(ScheduleArgs),
-    /// Resumes the schedule. Starts that were missed while it was paused are not made up for.
+    /// Resumes the schedule. Starts that were missed while it was paused are not caught up.
     Resume(ScheduleArgs),
     /// Starts an instance now, in addition to those that the schedule starts.
     Fire(ScheduleArgs),

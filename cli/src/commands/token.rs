@@ -48,11 +48,11 @@ struct Create {
     #[arg(long, value_name = "NAME")]
     name: String,
 
-    /// A role that it grants: viewer, operator, deployer or admin; may be given again.
+    /// A role that it grants: viewer, operator, deployer or admin; may be repeated.
     #[arg(long, required = true, value_name = "ROLE")]
     role: Vec<Role>,
 
-    /// A namespace to which it is restricted; may be given again [default: all].
+    /// A namespace to which it is restricted; may be repeated [default: all].
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
 

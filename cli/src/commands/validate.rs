@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long)]
     offline: bool,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 

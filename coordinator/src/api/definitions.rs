@@ -23,11 +23,11 @@ use swirl_service::{Audited, Deletion};
 
 use super::documents::Wanted;
 use super::paging;
+use super::permits;
 use super::pictures::Shown;
 use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
 use super::serve::{Asked, Done};
-use super::slots;
 use super::{Api, Outcome, Source};
 use crate::access::Caller;
 use crate::server::Peer;
@@ -53,10 +53,10 @@ pub async fn deploy(
         (None, Some(Extension(Peer(peer)))) => peer.to_string(),
         (None, None) => String::new(),
     };
-    let Some(place) = api.deployments.enter(&caller) else {
+    let Some(permit) = api.deployments.enter(&caller) else {
         return Err(too_many());
     };
-    let _place = place.wait().await;
+    let _permit = permit.wait().await;
     let Checked {
         outcome,
         warnings,
@@ -139,7 +139,7 @@ fn too_many() -> Problem {
         "too-many-deployments",
         format!(
             "{} of your deployments are in progress: wait for one to finish",
-            slots::CALLER_MAX
+            permits::CALLER_MAX
         ),
     )
 }
