@@ -545,8 +545,7 @@ fn path_of(folder: &tempfile::TempDir, name: &str) -> std::path::PathBuf {
     folder.path().join(name)
 }
 
-/// A `resource` of an early edition that is a URL is called with `POST`, with the parameters as JSON. None of their
-/// names has
+/// A `resource` of an early edition that is a URL is called with `POST`, with the parameters as JSON. None of their names has
 /// a meaning of its own there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resource_that_is_a_url_is_called_with_post() {

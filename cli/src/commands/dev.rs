@@ -65,7 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "ORIGIN", value_parser = swirl_config::origin)]
     cors_origin: Vec<String>,
 
-    /// A sender of webhooks that may deliver events after a handshake, such as eventgrid.azure.net; may be repeated.
+    /// A sender of webhooks that may deliver events after a handshake, such as eventgrid.azure.net; may be
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     webhook_origin: Vec<String>,
 
@@ -81,8 +82,7 @@ pub struct Args {
     #[arg(long)]
     memory: bool,
 
-    /// The data that histories keep, besides what happened: nothing, the arguments of failed calls, or the arguments
-    /// and
+    /// The data that histories keep, besides what happened: nothing, the arguments of failed calls, or the arguments and
     /// results of all calls, the events, and the state data with which each state begins. A definition may override
     /// this.
     #[arg(long, value_name = "DATA", default_value = Recording::All.as_str(), value_parser = recording())]

@@ -18,8 +18,7 @@ const ENTRIES: usize = 2000;
 
 /// Writes the histories of instances, one entry per line (NDJSON).
 ///
-/// A line is an entry as in `swirl history --output json`, with its instance, workflow and version, and its number
-/// within the
+/// A line is an entry as in `swirl history --output json`, with its instance, workflow and version, and its number within the
 /// history. Instances come newest first.
 #[derive(Debug, clap::Args)]
 #[command(

@@ -80,8 +80,7 @@ struct Page {
     lines: Lines,
     look: Look,
     first: usize,
-    /// The address of the page with the line and the way of showing times that were chosen; further parameters may
-    /// follow.
+    /// The address of the page with the line and the way of showing times that were chosen; further parameters may follow.
     kept: String,
     total: usize,
     /// It is shown as it was.

@@ -56,8 +56,7 @@ pub fn next<P: Serialize>(place: &P) -> Option<String> {
     Some(format!("{CURSOR}{place}"))
 }
 
-/// The rows of a page, and the position of the last one unless they are all. `rows` has one more than the limit if
-/// there
+/// The rows of a page, and the position of the last one unless they are all. `rows` has one more than the limit if there
 /// are more.
 pub fn page<R, P: Serialize, V: Serialize>(
     mut rows: Vec<R>,

@@ -31,8 +31,7 @@ const TASKS: &str = include_str!("schema/tasks.json");
 /// The schema of an edition, in draft 7. Generating it takes the reader a few thousand small documents.
 pub fn schema(edition: Edition) -> Value {
     if edition == Edition::V1_0 {
-        // Lists of one-key maps are beyond what questions to the reader can find out. A test compares it with the
-        // reader.
+        // Lists of one-key maps are beyond what questions to the reader can find out. A test compares it with the reader.
         return serde_json::from_str(TASKS).unwrap_or_default();
     }
     let (root, objects) = explored(edition, other_names());

@@ -232,8 +232,7 @@ fn is_same(own: IpAddr, other: IpAddr) -> bool {
     own == other || is_local(own) && is_local(other)
 }
 
-/// Whether an address is this machine's: only such an address can be bound. Interfaces come and go, so this isn't
-/// cached.
+/// Whether an address is this machine's: only such an address can be bound. Interfaces come and go, so this isn't cached.
 fn is_local(address: IpAddr) -> bool {
     address.is_loopback()
         || address.is_unspecified()

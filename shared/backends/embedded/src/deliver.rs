@@ -74,8 +74,7 @@ impl State {
         full.map(|inst| inst.id().clone()).collect()
     }
 
-    /// Fills the first slot of a wait that the event fits, or offers it the event. `early`: the event arrived before
-    /// the
+    /// Fills the first slot of a wait that the event fits, or offers it the event. `early`: the event arrived before the
     /// wait began, so only a correlation links the two.
     fn deliver(
         &mut self,

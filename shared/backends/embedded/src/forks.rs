@@ -96,8 +96,7 @@ impl State {
         self.touch(Key::ForkState(seq, key.0, fork));
     }
 
-    /// Notifies the scope of a fork that the fork is complete, or that a branch of it failed. It reads the results
-    /// itself
+    /// Notifies the scope of a fork that the fork is complete, or that a branch of it failed. It reads the results itself
     /// ([`add_results`](crate::joins::add_results)).
     fn notify(
         &mut self,

@@ -1,5 +1,4 @@
-//! Publishes events together: those that come while others are on their way go in one atomic batch, for which the
-//! server
+//! Publishes events together: those that come while others are on their way go in one atomic batch, for which the server
 //! syncs to its disk once (nats-server 2.12 and newer, ADR 50 of NATS).
 //!
 //! A batch that a server doesn't take has no effect, and a batch without an answer may be published again: JetStream

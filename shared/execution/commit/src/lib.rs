@@ -1,10 +1,8 @@
 //! Decides what a commit changes: a pure function of what is known of the scope ([`Snapshot`]) and the commit
-//! ([`Request`]). All backends use it. A backend reads the snapshot, and writes what the [`Decision`] says if
-//! everything
+//! ([`Request`]). All backends use it. A backend reads the snapshot, and writes what the [`Decision`] says if everything
 //! that it was made from is still the same; otherwise it decides again.
 //!
-//! Nothing here knows how anything is stored. Three things are left to the backends, since they concern scopes that
-//! come
+//! Nothing here knows how anything is stored. Three things are left to the backends, since they concern scopes that come
 //! and go meanwhile: the branches of a fork that is closed, all other scopes at the end of an instance, and the numbers
 //! of the fork that a branch reports to, which its siblings change too ([`Numbers::count`]).
 

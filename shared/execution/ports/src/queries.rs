@@ -319,8 +319,7 @@ pub trait InstanceQueries: InstanceRecords {
         Ok(scopes.into_iter().find(|scope| scope.id.is_root()))
     }
 
-    /// Returns the root scope for a listing: its cursor, its error, its timers and its waits. Anything else may be
-    /// missing,
+    /// Returns the root scope for a listing: its cursor, its error, its timers and its waits. Anything else may be missing,
     /// since a listing has many, and their data may be large.
     async fn root_outline(&self, id: &InstanceId) -> Result<Option<Scope>> {
         self.root(id).await

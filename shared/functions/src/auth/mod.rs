@@ -1,7 +1,6 @@
 //! A workflow's `auth` definitions: credentials for its calls, and tokens obtained with them.
 //!
-//! Language 0.7 and 0.8, "Auth Definition"; DSL 1.0, "Authentication". Secrets are read where an [`Auth`] is created,
-//! just before the call. They
+//! Language 0.7 and 0.8, "Auth Definition"; DSL 1.0, "Authentication". Secrets are read where an [`Auth`] is created, just before the call. They
 //! are kept in [`Secret`]s, which no log or error shows.
 
 mod authorization;

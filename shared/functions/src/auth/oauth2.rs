@@ -7,8 +7,7 @@
 //!   and the authority itself for one with a path;
 //! - without an `authority`, the OpenAPI document's `tokenUrl` or `openIdConnectUrl` is used.
 //!
-//! DSL 1.0, "OAUTH2 Authentication" and "OpenIdConnect Authentication": the definition says where it is
-//! ([`TokenEndpoint`]).
+//! DSL 1.0, "OAUTH2 Authentication" and "OpenIdConnect Authentication": the definition says where it is ([`TokenEndpoint`]).
 //!
 //! Tokens are cached by everything in their request, including the credentials, so a workflow never gets a token for
 //! credentials that it doesn't have. Concurrent callers that need the same token wait for one request.

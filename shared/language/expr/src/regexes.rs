@@ -287,8 +287,7 @@ fn with_flags(source: &str, flags: &str) -> String {
     }
 }
 
-/// Whether a pattern calls a group, or itself: `\g<name>` or `(?P>name)`. Each call is compiled as a copy, so a few
-/// calls
+/// Whether a pattern calls a group, or itself: `\g<name>` or `(?P>name)`. Each call is compiled as a copy, so a few calls
 /// within calls would fill the memory.
 pub(crate) fn calls_group(source: &str) -> bool {
     let mut rest = source.chars();

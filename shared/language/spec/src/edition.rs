@@ -276,8 +276,7 @@ fn against_version(
     })
 }
 
-/// "0.1" was the name of four editions, documents of 0.9 often state 0.8, some of 0.8 state 0.9, and some of 0.6 state
-/// 0.7
+/// "0.1" was the name of four editions, documents of 0.9 often state 0.8, some of 0.8 state 0.9, and some of 0.6 state 0.7
 /// or 0.8 (docs/language.md#decision-97).
 fn by_version_and_shape(
     shape: &Shape,
@@ -470,8 +469,7 @@ impl Shape {
         signs.into_iter().find(|why| has(why))
     }
 
-    /// Several signs that 0.6 has and later editions don't, in a document without anything that came later. One old
-    /// word
+    /// Several signs that 0.6 has and later editions don't, in a document without anything that came later. One old word
     /// or two don't make a document one of 0.6: 0.8 reads them, with a warning.
     fn of_0_6_clearly(&self) -> Option<&str> {
         let is_later = |of: &[Edition]| of.contains(&Edition::V0_8) || of.contains(&Edition::V0_9);

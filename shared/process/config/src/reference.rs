@@ -21,8 +21,9 @@ swirl config default > swirl.toml        # every setting with its default, comme
 swirl config check --config swirl.toml   # the values in force, and where each comes from
 ```
 
-- **Unknown names are refused**, and so is every invalid value; all of them are reported at once, with their places. Variables that begin with `SWIRL_` and are not settings only cause a warning:
-  Kubernetes adds some for a service that is called swirl. An empty variable counts as not set.
+- **Unknown names are refused**, and so is every invalid value; all of them are
+  reported at once, with their places. Variables that begin with `SWIRL_` and are not settings only
+  cause a warning: Kubernetes adds some for a service that is called swirl. An empty variable counts as not set.
 - **Lists** are written with commas in variables and flags, and a flag may be repeated; **maps** as
   `NAME=VALUE,NAME=VALUE`.
 - **Durations** are `500ms`, `30s`, `5m`, `1h30m`, `7d` or ISO 8601; **sizes** `512KiB`, `64MiB`, `10GiB`

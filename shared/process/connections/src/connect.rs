@@ -24,8 +24,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 const AGAIN_MAX: Duration = Duration::from_secs(5);
 
 /// Connects to both servers, and creates or checks the structures that must be there. `role` names the process in the
-/// servers' lists of connections. `found` gets the servers that the clients find. It waits for servers that are
-/// unavailable, as later on: the caller cancels it when
+/// servers' lists of connections. `found` gets the servers that the clients find. It waits for servers that are unavailable, as later on: the caller cancels it when
 /// the process stops.
 ///
 /// # Errors

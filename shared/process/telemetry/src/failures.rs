@@ -36,8 +36,7 @@ impl Failures {
         ]
     }
 
-    /// A collector for traces alone, such as Jaeger, refuses metrics each time. They are not lost where Prometheus
-    /// reads
+    /// A collector for traces alone, such as Jaeger, refuses metrics each time. They are not lost where Prometheus reads
     /// them, so that is no failure.
     fn takes_no_metrics(&self, done: &OTelSdkResult) -> bool {
         let Err(error) = done else { return false };

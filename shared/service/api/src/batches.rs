@@ -266,8 +266,7 @@ pub struct BatchAfterwards {
 }
 
 impl BatchAfterwards {
-    /// The number of instances in each state, without states that no instance is in. `gone`: the word for those that
-    /// were
+    /// The number of instances in each state, without states that no instance is in. `gone`: the word for those that were
     /// removed.
     pub fn in_each_state(&self, gone: &'static str) -> Vec<(&'static str, u64)> {
         let (waiting, again) = (u64::from(self.waiting), u64::from(self.failed_again));

@@ -72,8 +72,7 @@ impl From<ModelStatus> for Status {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[schemars(inline)]
 pub struct InstanceId {
-    /// The instance's id; or workflow and key, with an encoded slash between them (`orders%2Forder-7`): the instance
-    /// that
+    /// The instance's id; or workflow and key, with an encoded slash between them (`orders%2Forder-7`): the instance that
     /// took this key last.
     pub id: String,
 }
@@ -114,8 +113,7 @@ pub struct Instances {
     pub instances: Vec<InstanceSummary>,
     /// The listing is complete.
     pub complete: bool,
-    /// For 'after', while there may be more. There may be fewer rows than were asked for, or none, if many instances
-    /// had
+    /// For 'after', while there may be more. There may be fewer rows than were asked for, or none, if many instances had
     /// to be examined.
     pub next: Option<String>,
     /// The number of instances examined for this page.
@@ -173,8 +171,7 @@ pub struct GetQuery {
     /// How long to wait for its end, as an ISO 8601 duration of PT60S at most.
     #[schemars(extend("format" = "duration"))]
     pub wait: Option<String>,
-    /// The number of an entry of the history: shows the instance as it was then, as far as its history says. Not
-    /// together
+    /// The number of an entry of the history: shows the instance as it was then, as far as its history says. Not together
     /// with 'wait'.
     #[schemars(range(min = 1))]
     pub at: Option<u64>,
@@ -220,8 +217,7 @@ pub struct Instance {
     /// How many more of its scopes have not ended, if there are more than 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes_left_out: Option<usize>,
-    /// The number of the entry at which it is shown, if 'at' asks for one. Then 'scopes' are without state data and
-    /// timers,
+    /// The number of the entry at which it is shown, if 'at' asks for one. Then 'scopes' are without state data and timers,
     /// and there are no attributes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]

@@ -48,8 +48,7 @@ impl<'a> Locations<'a> {
 
     /// Functions that cannot be called, and calls that their documents don't allow. A `missing` document is not an
     /// error of the definition. Neither is a function of type `custom`, whose connector the operator configures, nor a
-    /// process, which the operator allows. `known` are the findings of the reader, which aren't repeated in other
-    /// words.
+    /// process, which the operator allows. `known` are the findings of the reader, which aren't repeated in other words.
     pub fn checked(
         &self,
         workflow: &Workflow,

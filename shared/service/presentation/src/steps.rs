@@ -1,8 +1,7 @@
 //! The history of an instance as a tree of steps with a beginning and an end: states, branches, iterations, actions,
 //! their attempts, and waits.
 //!
-//! Only the entries and the open positions are needed, so a part of a history gives the steps of that part. A branch
-//! has
+//! Only the entries and the open positions are needed, so a part of a history gives the steps of that part. A branch has
 //! no entry for its end: one that isn't open has ended with its last entry.
 
 use swirl_api::history::HistoryEntry;

@@ -111,8 +111,7 @@ impl Auditing {
     }
 }
 
-/// An id that no other process draws. Its parts have a fixed width, so that ids have the order of their times, and
-/// those
+/// An id that no other process draws. Its parts have a fixed width, so that ids have the order of their times, and those
 /// of one process and one millisecond the order in which they were drawn.
 fn id(at: Timestamp) -> String {
     static DRAWN: AtomicU32 = AtomicU32::new(0);

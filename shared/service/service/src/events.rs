@@ -118,8 +118,7 @@ impl Service {
         Ok(reach)
     }
 
-    /// The triggers as they are for one event, if expressions of some decide about it: a filter that the event doesn't
-    /// fit
+    /// The triggers as they are for one event, if expressions of some decide about it: a filter that the event doesn't fit
     /// takes nothing. Also returns the definitions whose lists it may end.
     async fn tested_triggers(
         &self,

@@ -18,8 +18,7 @@ const CONTINUATIONS_MAX: usize = 10_000;
 
 impl Service {
     /// Suspends or resumes, like the instance itself, the sub-workflows that it waits for and its continuation, and
-    /// theirs in turn. Those that are created later follow it on creation. If this process dies here, the remaining
-    /// work
+    /// theirs in turn. Those that are created later follow it on creation. If this process dies here, the remaining work
     /// is still in the outboxes of those already reached. `outbox`: the entries of the instance that this completes.
     pub(crate) async fn suspend_awaited(
         &self,
@@ -71,13 +70,11 @@ impl Service {
         Ok(found)
     }
 
-    /// Suspends or resumes an instance like the instance `with`. Returns the resulting entries of its outbox. `before`:
-    /// its
+    /// Suspends or resumes an instance like the instance `with`. Returns the resulting entries of its outbox. `before`: its
     /// state that is already because of `with`; an operator may have changed it since.
     ///
     /// This process may be late: an operator resumes `with` after it was read as suspended, and those who pass that on
-    /// find an instance that isn't suspended yet. So `with` is read again after each change. If this process dies
-    /// before
+    /// find an instance that isn't suspended yet. So `with` is read again after each change. If this process dies before
     /// that, the entries in the outbox repeat it.
     async fn follow(
         &self,
@@ -115,8 +112,7 @@ impl Service {
         }
     }
 
-    /// Suspends or resumes an instance because of the instance `with`. Returns the resulting entries of its outbox,
-    /// none
+    /// Suspends or resumes an instance because of the instance `with`. Returns the resulting entries of its outbox, none
     /// if it doesn't run or is like this already.
     async fn set_suspended(
         &self,

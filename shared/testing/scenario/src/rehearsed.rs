@@ -1,8 +1,7 @@
 //! Rehearsals: a definition that need not be deployed runs in virtual time, with answers that its author gives. The run
 //! is written down as a scenario, and what ran is that scenario.
 //!
-//! Both the definition and the answers come from clients. The caller limits time and memory, and sees to it that
-//! nothing
+//! Both the definition and the answers come from clients. The caller limits time and memory, and sees to it that nothing
 //! outside can be reached.
 
 use std::collections::BTreeMap;

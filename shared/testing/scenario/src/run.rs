@@ -119,8 +119,7 @@ pub enum Keeps {
     Data,
 }
 
-/// Runs a scenario whose definitions have been read. `caller` answers calls, `sent` has their requests, and `check`
-/// runs before the outcome is
+/// Runs a scenario whose definitions have been read. `caller` answers calls, `sent` has their requests, and `check` runs before the outcome is
 /// compared.
 ///
 /// # Errors

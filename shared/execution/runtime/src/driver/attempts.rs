@@ -3,13 +3,10 @@
 //! again.
 //!
 //! Computing counts, and so does a call, since it may be what ends the process. A long call may thus be blamed for
-//! crashes that another scope causes; each answer ends the blame. So that few are blamed, suspected scopes compute one
-//! at
+//! crashes that another scope causes; each answer ends the blame. So that few are blamed, suspected scopes compute one at
 //! a time in a process: from the second attempt, one at a time per workflow; from the third, one at a time overall, and
-//! the workflow whose suspects have taken the least time is next. Their calls don't wait for each other. A backlog
-//! makes
-//! many innocent scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't
-//! wait
+//! the workflow whose suspects have taken the least time is next. Their calls don't wait for each other. A backlog makes
+//! many innocent scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't wait
 //! for lightly suspected ones.
 
 use std::collections::HashMap;

@@ -4,8 +4,7 @@
 //! our own SOCKS5 proxy (RFC 1928), which runs in this process on the loopback interface and connects only to permitted
 //! addresses.
 //!
-//! A client over TLS, which would resolve the server's name itself, connects to a relay of the same kind without TLS.
-//! It
+//! A client over TLS, which would resolve the server's name itself, connects to a relay of the same kind without TLS. It
 //! leads to a single server, whose certificate it checks by the name. The client of a subscription connects to such a
 //! relay too, which reads at the subscription's [pace](super::pace).
 
@@ -45,8 +44,7 @@ const IPV6: u8 = 4;
 const NOT_ALLOWED: u8 = 2;
 const UNREACHABLE: u8 = 4;
 
-/// The address to which a client connects without TLS, and the relay behind it if the server has TLS or there is a
-/// pace.
+/// The address to which a client connects without TLS, and the relay behind it if the server has TLS or there is a pace.
 /// The client would resolve the server's name again, which may lead elsewhere by then.
 pub(super) async fn way_to(
     gate: &Gate,

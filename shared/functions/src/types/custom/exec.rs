@@ -132,8 +132,7 @@ pub(crate) async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> io::Result<
     }
 }
 
-/// Gives a command the usual variables and these of this process. It gets the arguments of one call, but not the
-/// secrets
+/// Gives a command the usual variables and these of this process. It gets the arguments of one call, but not the secrets
 /// of all workflows.
 fn with_clean_environment(command: &mut Command, environment: &[String]) {
     command.env_clear();

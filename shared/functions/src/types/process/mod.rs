@@ -1,7 +1,6 @@
 //! Processes that a task runs: shell commands, scripts and containers (DSL 1.0, "Run").
 //!
-//! They are off unless the operator allows their kind ([why](../../../../../docs/adr/0031-processes.md)). A process
-//! gets
+//! They are off unless the operator allows their kind ([why](../../../../../docs/adr/0031-processes.md)). A process gets
 //! an empty folder, a clean environment and bounded output, and ends with its call (`folders.rs`).
 
 mod arguments;

@@ -15,8 +15,7 @@ use super::writer::{Tasks, Writer, append, do_list, list, marked, object};
 pub(super) enum Layout {
     /// `.` is the state data.
     Plain,
-    /// Of a branch: the state data is `.data`, and the result of each action is at its place in `.results`, to be
-    /// merged
+    /// Of a branch: the state data is `.data`, and the result of each action is at its place in `.results`, to be merged
     /// when all branches are done.
     Branch,
     /// Of an iteration: its own state data is `.own`, its result `.result`.

@@ -132,8 +132,7 @@ impl Ctx<'_> {
         self.document(node, uri, hint.to_owned(), false)?
     }
 
-    /// The same without a warning of the form of the URI. `hint`: for one that isn't there. `Some(None)`: it is on the
-    /// web,
+    /// The same without a warning of the form of the URI. `hint`: for one that isn't there. `Some(None)`: it is on the web,
     /// and a document that is missing there is only worth a note (`may_lack`).
     #[allow(clippy::option_option)]
     pub fn document(

@@ -270,8 +270,7 @@ impl Ctx<'_> {
     }
 
     /// One of an enum's words, exactly as written or in any case (docs/language.md#decision-4). A word that is one of
-    /// them with a typing error is reported, and taken as that, so that reading continues
-    /// (docs/language.md#decision-2).
+    /// them with a typing error is reported, and taken as that, so that reading continues (docs/language.md#decision-2).
     pub fn word(
         &mut self,
         obj: Obj<'_>,

@@ -22,8 +22,7 @@ use crate::edition::Edition;
 pub(crate) struct EditionRow {
     pub edition: Edition,
     pub dialect: Dialect,
-    /// Reads a document, after its rules were applied, into the context, and reports findings there. There is a
-    /// workflow
+    /// Reads a document, after its rules were applied, into the context, and reports findings there. There is a workflow
     /// only if none of them is an error.
     pub read: fn(&mut Ctx<'_>, &Node),
     /// The properties of the definition itself, with the names that the reader compares.

@@ -215,8 +215,7 @@ fn without_an_attempt_none_waits() {
     drop(all);
 }
 
-/// Five tasks for one scope, as after an outage of the queue, look like five attempts until they end. Five attempts
-/// that
+/// Five tasks for one scope, as after an outage of the queue, look like five attempts until they end. Five attempts that
 /// stay have crashed their processes.
 #[test]
 fn a_scope_is_given_up_only_for_attempts_that_stay() {

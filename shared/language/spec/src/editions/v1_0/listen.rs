@@ -1,5 +1,4 @@
-//! `listen`, filters of events and what is done with each event (DSL 1.0, "Listen", "Event Consumption Strategy",
-//! "Event
+//! `listen`, filters of events and what is done with each event (DSL 1.0, "Listen", "Event Consumption Strategy", "Event
 //! Filter", "Correlation", "Subscription Iterator").
 
 use std::sync::Arc;
