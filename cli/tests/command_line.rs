@@ -146,7 +146,7 @@ fn a_dead_letter_is_named_by_its_number() {
     let output = swirl(folder().path(), &["dead-letters", "show", "abc"]);
     let told = text(&output.stderr);
     assert!(
-        told.contains("the number of a dead letter is expected"),
+        told.contains("expected the number of a dead letter"),
         "{told}"
     );
 }

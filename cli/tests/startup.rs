@@ -292,7 +292,7 @@ fn a_backlog_that_does_not_shrink_is_reported() {
     // No worker takes the task.
     let instance = coordinator.runs(&calls(free_port().unwrap()));
     let begun = Instant::now();
-    coordinator.becomes("tasks wait in NATS, and haven't become fewer for");
+    coordinator.becomes("tasks are waiting in NATS, and their number hasn't fallen for");
     assert!(begun.elapsed() >= Duration::from_secs(30));
     assert!(coordinator.is_ready(), "no other coordinator could do more");
     let _worker = Process::start("worker", redis.port(), nats.port());

@@ -416,7 +416,7 @@ mod tests {
             "{shown}"
         );
         assert!(
-            shown.contains("hint: 2 places are written as for SonataFlow"),
+            shown.contains("hint: 2 places are written for SonataFlow"),
             "{shown}"
         );
     }

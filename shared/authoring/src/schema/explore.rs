@@ -71,7 +71,7 @@ impl<'r> Explorer<'r> {
         let mut object = accepts(json!({}));
         if full {
             let items = self.shape(&place.item());
-            if !object && let Some(Object::LanguageObject(one)) = items.objects.first() {
+            if !object && let Some(Object::Known(one)) = items.objects.first() {
                 // Some readers accept a single value as a list of one.
                 let one = self.objects[*one].sample.clone();
                 object = self.reader.try_value(place, one).refusal(place).is_none();
@@ -99,7 +99,7 @@ impl<'r> Explorer<'r> {
                 let missing = self.reader.try_value(place, json!({})).missing(place);
                 let is_required = missing.iter().any(|set| *set == [property.as_str()]);
                 let absent = base.filter(|_| !is_required);
-                return Object::LanguageObject(self.varied(place, absent, &property, variants));
+                return Object::Known(self.varied(place, absent, &property, variants));
             }
         }
         if base.as_ref().is_some_and(|base| self.is_torn(place, base)) {
@@ -107,7 +107,7 @@ impl<'r> Explorer<'r> {
         }
         match base {
             None => Object::Free,
-            Some(compared) => Object::LanguageObject(self.known(place, compared, &json!({}), "")),
+            Some(compared) => Object::Known(self.known(place, compared, &json!({}), "")),
         }
     }
 
@@ -433,7 +433,7 @@ impl<'r> Explorer<'r> {
             let item = object[list].as_array().and_then(|items| items.first());
             // An object that is being explored has no sample yet.
             if item.is_some_and(|item| item.is_object() || item.is_null())
-                && let Some(Object::LanguageObject(index)) =
+                && let Some(Object::Known(index)) =
                     items.and_then(|objects| objects.first())
             {
                 let known = &self.objects[*index];

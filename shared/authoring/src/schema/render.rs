@@ -215,7 +215,7 @@ fn shape(shape: &Shape, names: &[String]) -> Value {
     }
     all.extend(shape.objects.iter().map(|object| match object {
         Object::Free => json!({"type": "object"}),
-        Object::LanguageObject(index) => reference(*index, names),
+        Object::Known(index) => reference(*index, names),
     }));
     match all.len() {
         // The reader refuses any value there.

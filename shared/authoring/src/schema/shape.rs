@@ -47,7 +47,7 @@ pub(super) enum Object {
     /// The reader doesn't compare its properties with anything.
     Free,
     /// An object by its index.
-    LanguageObject(usize),
+    Known(usize),
 }
 
 /// Texts with a meaning for readers that refuse all others, and the pattern for each kind.
@@ -218,7 +218,7 @@ impl Shape {
             });
         }
         all.extend(self.objects.iter().map(|object| match object {
-            Object::LanguageObject(index) => of_object(*index),
+            Object::Known(index) => of_object(*index),
             Object::Free => json!({}),
         }));
         all

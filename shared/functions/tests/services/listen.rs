@@ -290,13 +290,13 @@ async fn the_direction_can_be_set() {
     assert_eq!(refused("hear", Data::NULL, "nats"), "");
     let error = refused("hear", Data::NULL, "http");
     assert!(
-        error.contains("over HTTP nothing can wait for one"),
+        error.contains("can't be received over HTTP"),
         "{error}"
     );
     assert_eq!(refused("hear", data!({"action": "publish"}), "http"), "");
     let error = refused("tell", data!({"action": "subscribe"}), "http");
     assert!(
-        error.contains("over HTTP nothing can wait for one"),
+        error.contains("can't be received over HTTP"),
         "{error}"
     );
     let error = refused("tell", data!({"action": "send"}), "nats");

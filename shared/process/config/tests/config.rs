@@ -225,7 +225,7 @@ fn what_does_not_fit_together_is_refused() {
     assert!(
         nobody
             .to_string()
-            .contains("auth.mode is on, but nobody could log in")
+            .contains("auth.mode is on, but nobody can log in")
     );
     assert!(load(&[Process::Worker], &Sources::default()).is_ok());
 }

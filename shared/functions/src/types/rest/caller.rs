@@ -297,7 +297,7 @@ fn described(parts: &[FormPart]) -> String {
 fn form(parts: &[FormPart]) -> Result<multipart::Form, CallError> {
     let mut form = multipart::Form::new();
     for part in parts {
-        let mut made = multipart::FormPart::bytes(part.bytes.clone());
+        let mut made = multipart::Part::bytes(part.bytes.clone());
         if let Some(content_type) = &part.content_type {
             made = made.mime_str(content_type).map_err(|_| {
                 CallError::arguments(format!("`{content_type}` is not a valid media type"))

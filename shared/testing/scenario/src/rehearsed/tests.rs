@@ -114,7 +114,7 @@ states:
     let found = run(&asked(&circle, "")).unwrap();
     let message = found.message.unwrap();
     assert!(
-        message.starts_with("virtual time stands still"),
+        message.starts_with("virtual time doesn't advance"),
         "{message}"
     );
 
@@ -127,7 +127,7 @@ states:
     let found = rehearse(&asked(document, ""), over).unwrap();
     let message = found.message.unwrap();
     assert!(
-        message.starts_with("it had not come to an end"),
+        message.starts_with("it hadn't ended"),
         "{message}"
     );
 }
