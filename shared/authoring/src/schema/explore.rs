@@ -433,8 +433,7 @@ impl<'r> Explorer<'r> {
             let item = object[list].as_array().and_then(|items| items.first());
             // An object that is being explored has no sample yet.
             if item.is_some_and(|item| item.is_object() || item.is_null())
-                && let Some(Object::Known(index)) =
-                    items.and_then(|objects| objects.first())
+                && let Some(Object::Known(index)) = items.and_then(|objects| objects.first())
             {
                 let known = &self.objects[*index];
                 let variants = known.variants.iter().flat_map(|(_, variants)| variants);

@@ -126,10 +126,7 @@ states:
     let over = Arc::new(AtomicBool::new(true));
     let found = rehearse(&asked(document, ""), over).unwrap();
     let message = found.message.unwrap();
-    assert!(
-        message.starts_with("it hadn't ended"),
-        "{message}"
-    );
+    assert!(message.starts_with("it hadn't ended"), "{message}");
 }
 
 #[test]
