@@ -198,7 +198,7 @@ impl Mock {
     async fn to_request(&self, parts: &Parts, content: Bytes) -> Result<Response, RunError> {
         let Some(url) = self.hosts.meant(parts.uri.path(), parts.uri.query()) else {
             let what = format!("{} {}", parts.method, parts.uri);
-            return Err(RunError::Failed(format!("nobody answers '{what}'")));
+            return Err(RunError::Failed(format!("no mock answers '{what}'")));
         };
         let headers = parts.headers.iter();
         let headers = headers.map(|(name, value)| {

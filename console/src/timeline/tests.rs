@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use swirl_api::history::HistoryEntry;
-use swirl_api::instance::Place;
+use swirl_api::instance::ScopePosition;
 use swirl_model::time::Timestamp;
 
 use super::*;
@@ -93,10 +93,10 @@ fn rows_have_names_times_and_words() {
 #[test]
 fn what_is_under_way_ends_now() {
     let history = [entry(0, "r", entered("Wait"))];
-    let place = Place {
+    let place = ScopePosition {
         scope: "r".to_owned(),
         doing: "waiting for events".to_owned(),
-        ..Place::default()
+        ..ScopePosition::default()
     };
     let steps = Steps::new(&history, Some(&[place]));
     let html = timeline(&shown(&steps));

@@ -37,7 +37,7 @@ pub async fn one(
     let called = api.service.called(&id).await?;
     if let Some(at) = query.at {
         if query.wait.is_some() {
-            let detail = "'wait' and 'at' exclude each other";
+            let detail = "'wait' and 'at' can't be combined";
             return Err(Problem::bad_request("invalid-query", detail));
         }
         let found = api.queries.instance(&called).await?;
@@ -105,7 +105,7 @@ async fn named(
         before = page.before;
     }
     for (entry, shown) in entries.iter().zip(&mut shown) {
-        shown.place = names.of(&entry.scope);
+        shown.place = names.name_of(&entry.scope);
     }
     Ok(shown)
 }
@@ -125,7 +125,7 @@ pub async fn history(
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let known = match (since.last, since.after, since.to) {
         (Some(_), Some(_), _) => {
-            let detail = "'after' and 'last' exclude each other";
+            let detail = "'after' and 'last' can't be combined";
             return Err(Problem::bad_request("invalid-query", detail));
         }
         (Some(last), None, None) => Err(last),

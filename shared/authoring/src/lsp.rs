@@ -37,7 +37,7 @@ use swirl_spec::resource::Resources;
 
 use crate::format;
 use analysis::Analysis;
-use expressions::{Known, VisibleVars};
+use expressions::{KnownData, VisibleVars};
 use flow::Flow;
 use names::Names;
 use task_flow::TaskFlow;
@@ -299,7 +299,7 @@ impl Session {
             document.parse();
         }
         let (text, Outline { names, edition, .. }) = (&document.text, &document.outline);
-        let known = Known {
+        let known = KnownData {
             flow: &document.outline.flow,
             tasks: document.outline.task_flow.as_ref(),
             schema: document.input_schema.as_ref(),

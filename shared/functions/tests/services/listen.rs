@@ -110,7 +110,7 @@ async fn exchange(document: &str) {
     for (arguments, reason) in [
         (
             data!({"lumens": 1}),
-            "the argument `lumens` has no place: `hear` waits for a message",
+            "the argument `lumens` isn't used: `hear` waits for a message",
         ),
         (data!(5), "the arguments must be an object"),
         (

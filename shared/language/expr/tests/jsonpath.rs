@@ -409,7 +409,7 @@ fn errors_are_reported() {
     refused("$.a[", "the expression ends");
     refused("$.a[0", "`,` or `]`");
     refused("$.a[b]", "a name in quotes");
-    refused("$.a['b]", "no `'` at its end");
+    refused("$.a['b]", "no closing `'`");
     refused("$.a..", "after `..`");
     refused("$.a.", "a name, `*` or `[`");
     refused("$.a b", "where the end is expected");
@@ -417,7 +417,7 @@ fn errors_are_reported() {
     refused("$.a[?(@.b = 1)]", "write `==`");
     refused("$.a[?(@.b eq 1)]", "write `==`");
     refused("$.a and $.b", "write `&&`");
-    refused("$.a[?(@.b =~ /x)]", "no `/` at its end");
+    refused("$.a[?(@.b =~ /x)]", "no closing `/`");
     refused("$.a[?(@.b =~ /(/)]", "not a valid regex");
     refused("$.a[?match(@.b, '[')]", "not a valid regex");
     refused("$.a[?(@.b =~ /x/q)]", "no flag `q`");

@@ -54,13 +54,13 @@ pub enum Return {
     /// Only `${ ... }`: the value keeps its type.
     Expression(Program),
     /// `${ ... }` as part of a longer text.
-    Text(Vec<Part>),
+    Text(Vec<AnswerText>),
     Array(Vec<Return>),
     Object(Vec<(String, Return)>),
 }
 
 #[derive(Clone)]
-pub enum Part {
+pub enum AnswerText {
     Text(String),
     Expression(Program),
 }
@@ -377,13 +377,13 @@ impl Return {
         let parts = pieces
             .into_iter()
             .map(|piece| match piece {
-                Piece::Text(text) => Ok(Part::Text(text)),
-                Piece::Expression(source) => compile(&source).map(Part::Expression),
+                Piece::Text(text) => Ok(AnswerText::Text(text)),
+                Piece::Expression(source) => compile(&source).map(AnswerText::Expression),
             })
-            .collect::<Result<Vec<Part>, ReturnError>>()?;
+            .collect::<Result<Vec<AnswerText>, ReturnError>>()?;
         Ok(match &parts[..] {
             [] => Return::Literal(Data::string("")),
-            [Part::Text(text)] => Return::Literal(Data::string(text.as_str())),
+            [AnswerText::Text(text)] => Return::Literal(Data::string(text.as_str())),
             _ => Return::Text(parts),
         })
     }
@@ -425,8 +425,8 @@ impl Return {
                 let mut text = String::new();
                 for part in parts {
                     match part {
-                        Part::Text(plain) => text.push_str(plain),
-                        Part::Expression(program) => {
+                        AnswerText::Text(plain) => text.push_str(plain),
+                        AnswerText::Expression(program) => {
                             text.push_str(&one(program, arguments, env)?.to_text());
                         }
                     }

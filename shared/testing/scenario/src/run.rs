@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swirl_documents::diagnostic::{Diagnostic, Place};
+use swirl_documents::diagnostic::{Diagnostic, SourceLocation};
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{DefinitionId, ScopeId};
@@ -311,11 +311,13 @@ fn deploy(
         match deployed.map_err(|error| RunError::Failed(error.to_string()))? {
             Deployed::New(_) | Deployed::Unchanged(_) => {}
             Deployed::Conflict(id) => {
-                return Err(RunError::Failed(format!("two definitions are both {id}")));
+                return Err(RunError::Failed(format!(
+                    "two definitions have the id {id}"
+                )));
             }
             Deployed::Invalid(problems) => {
                 let refused = problems.into_iter().map(|problem| {
-                    let place = Place {
+                    let place = SourceLocation {
                         pointer: problem.pointer,
                         line: 1,
                         column: 1,

@@ -152,18 +152,15 @@ pub enum WorldError {
         count: usize,
     },
     #[error(
-        "virtual time stands still after {0} steps: a workflow goes round in circles, or starts \
-         itself again, without ever waiting"
+        "virtual time doesn't advance after {0} steps: a workflow loops, or starts itself again, without ever waiting"
     )]
     Endless(u64),
     #[error(
-        "it goes on and on: virtual time advanced {steps} times, to {at}, without an end; say in 'until' when the run \
-         stops, or limit what repeats"
+        "it doesn't end: virtual time advanced {steps} times, to {at}; set in 'until' when the run stops, or limit what repeats"
     )]
     TooLong { steps: u64, at: Timestamp },
     #[error(
-        "it had not come to an end when its time was over, at {0} of virtual time: it goes round in circles, or does too \
-         much; say in 'until' when the run stops, or limit what repeats"
+        "it hadn't ended when its time ran out, at {0} of virtual time: it loops, or does too much; set in 'until' when the run stops, or limit what repeats"
     )]
     Stopped(Timestamp),
 }

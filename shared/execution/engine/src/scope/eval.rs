@@ -310,7 +310,7 @@ impl View<'_> {
         let text = value.to_text();
         let whole = text.parse::<u32>().ok().filter(|count| *count >= min);
         whole.ok_or_else(|| {
-            let message = format!("{what} must be a whole number of {min} or more, and is {value}");
+            let message = format!("{what} must be a whole number of {min} or more, but is {value}");
             WorkflowError::new(names::INVALID_VALUE, message)
         })
     }

@@ -149,7 +149,7 @@ fn progress(state: &EventState, at: &mut At<'_, '_>) -> Step {
         if is_over(&run, index) || !is_ready(&run, entry) {
             continue;
         }
-        take_in(state, at, index, entry)?;
+        consume_entry(state, at, index, entry)?;
         if state.exclusive || state.entries.len() == 1 {
             at.change_events(|run| run.running = Some(index));
             return Ok(Next::List(entry.actions));
@@ -173,7 +173,7 @@ fn progress(state: &EventState, at: &mut At<'_, '_>) -> Step {
 }
 
 /// Merges the payloads of an entry when it begins.
-fn take_in(state: &EventState, at: &mut At<'_, '_>, index: u16, entry: &OnEvents) -> Check {
+fn consume_entry(state: &EventState, at: &mut At<'_, '_>, index: u16, entry: &OnEvents) -> Check {
     let run = at.events();
     if state.exclusive {
         at.unsubscribe();

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::address::Address;
 use super::bindings::Bindings;
-use super::document::{Document, Found, Side, Version};
+use super::document::{Document, FoundOperation, Side, Version};
 use super::message::Message;
 use super::server::{self, Protocol, Server};
 use crate::problem::Unusable;
@@ -112,7 +112,7 @@ pub(super) fn sending(
     Ok((sending, is_unknown))
 }
 
-fn messages(document: &Document, found: &Found<'_>) -> Result<Vec<Message>, String> {
+fn messages(document: &Document, found: &FoundOperation<'_>) -> Result<Vec<Message>, String> {
     let mut nodes: Vec<(&str, Node<'_>)> = Vec::new();
     match document.version {
         Version::V2 => {

@@ -98,7 +98,7 @@ pub(super) async fn send(
         Ok(Ok(())) => Ok(result),
         Ok(Err(error)) => Err(broken(&error)),
         Err(_) => {
-            let message = format!("{what}: the service doesn't end the conversation");
+            let message = format!("{what}: the service doesn't close the connection");
             Err(CallError::new(CallErrorKind::Connection, message))
         }
     }
@@ -146,7 +146,7 @@ async fn next(socket: &mut Socket, what: &str, secrets: &[String]) -> Result<Cam
                     None => String::new(),
                 };
                 let reason = reason.trim_end();
-                let message = format!("{what}: the service ended the conversation{reason}");
+                let message = format!("{what}: the service closed the connection{reason}");
                 return Err(CallError::new(CallErrorKind::Connection, message));
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}

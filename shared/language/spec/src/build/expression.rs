@@ -8,7 +8,7 @@ mod foreign;
 use std::sync::Arc;
 
 use swirl_documents::codes;
-use swirl_documents::diagnostic::Part;
+use swirl_documents::diagnostic::ExpressionPart;
 use swirl_documents::source::Node;
 use swirl_model::Data;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId, shown};
@@ -166,7 +166,7 @@ impl Ctx<'_> {
                 _ => {
                     let pair = delimiters.pair();
                     let message =
-                        format!("{what} must be one expression, and has text next to its '{pair}'");
+                        format!("{what} must be one expression, but has text next to its '{pair}'");
                     let hint = format!("put the whole expression into one '{pair}'");
                     self.error(node, codes::BAD_EXPRESSION, message, hint);
                     None
@@ -286,8 +286,7 @@ impl Ctx<'_> {
             let hint = text.contains("fn:").then(|| {
                 "'fn:NAME' must be alone in its '${ }': no operators, no arguments".to_owned()
             });
-            let literal =
-                "a text here is an expression: a literal one has its own quotes, as in '\"done\"'";
+            let literal = "a string here is an expression: put a literal into quotes of its own, as in '\"done\"'";
             let hint = hint
                 .or_else(|| other_language(self.language, text).map(str::to_owned))
                 .or(self.literal_hint.then(|| literal.to_owned()))
@@ -298,7 +297,7 @@ impl Ctx<'_> {
                 codes::BAD_EXPRESSION
             };
             let message = format!("in '{}': {problem}", shorten(text));
-            let part = problem.span.clone().map(|bytes| Part {
+            let part = problem.span.clone().map(|bytes| ExpressionPart {
                 expression: text.to_owned(),
                 bytes,
             });

@@ -92,7 +92,7 @@ pub(crate) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {
             *timeout = single.filter(|_| is_shorter).unwrap_or(total);
         }
         (None, Some(single)) => {
-            let message = "'stateExecTimeout' needs 'total'; 'single' is taken for it";
+            let message = "'stateExecTimeout' needs 'total'; 'single' is used instead";
             ctx.warn(
                 timeout,
                 codes::MISSING_PROPERTY,

@@ -21,7 +21,7 @@ impl Ctx<'_> {
             if let Some(node) = root.get(name)
                 && node.as_str().is_some_and(|text| text.contains(open))
             {
-                let message = format!("'{name}' must be a constant, and has an expression in it");
+                let message = format!("'{name}' must be a constant, but has an expression in it");
                 self.error(
                     node,
                     codes::ID_NOT_CONSTANT,
@@ -100,7 +100,7 @@ impl Ctx<'_> {
             return;
         };
         if node.as_str().is_some_and(|text| text.trim().is_empty()) {
-            let message = "'version' is empty: the workflow is taken to have none".to_owned();
+            let message = "'version' is empty: it is read as having none".to_owned();
             self.loose(
                 node,
                 message,
@@ -118,7 +118,7 @@ impl Ctx<'_> {
                 self.error(
                     node,
                     codes::SECRET_NOT_ALLOWED,
-                    "'$SECRETS' cannot be used in the version: everybody sees it",
+                    "'$SECRETS' cannot be used in the version: everyone can see it",
                     "compute the version from the input or a constant".to_owned(),
                 );
                 return;
@@ -161,7 +161,7 @@ impl Ctx<'_> {
         self.warn_reference(node, "'version'");
         if node.is_number() {
             let message = format!(
-                "'version' is the number {}, and versions are texts",
+                "'version' is the number {}, but versions are strings",
                 node.raw()
             );
             let hint = "write the version as it is deployed, in quotes".to_owned();

@@ -59,7 +59,7 @@ impl Ctx<'_> {
             self.warn(
                 node,
                 codes::SCHEDULE_OVER,
-                format!("the schedule lies wholly in the past: at {now} it is over"),
+                format!("the schedule is entirely in the past: at {now} it is over"),
                 "give it a later end, or remove it".to_owned(),
             );
         }
@@ -161,7 +161,7 @@ impl Ctx<'_> {
             self.warn(
                 node,
                 codes::INTERVAL_WITHOUT_R,
-                format!("the interval '{written}' lacks 'R/'; it is taken as repeating"),
+                format!("the interval '{written}' lacks 'R/'; it is read as repeating"),
                 format!("write '{text}'"),
             );
         }

@@ -240,7 +240,7 @@ impl Reader<'_, '_> {
 
     pub fn scalar(&mut self, node: &Node, what: &str) {
         if node.members().is_some() || node.items().is_some() {
-            self.wrong_type(node, what, "a text");
+            self.wrong_type(node, what, "a string");
         }
     }
 
