@@ -372,7 +372,7 @@ channels:
         (graphql, "{id: '${ .n }'}", None),
         (graphql, "{}", Some("the argument `id` is missing")),
         (http, "{id: '${ .n }'}", None),
-        (http, "{id: 1, more: 1}", Some("`more` has no place")),
+        (http, "{id: 1, more: 1}", Some("`more` isn't used")),
     ] {
         let mut text = definition(function).replace("{a: 1}", arguments);
         if function == graphql {

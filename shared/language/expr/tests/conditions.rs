@@ -350,7 +350,7 @@ fn unavailable_parts_are_rejected_with_their_position() {
             ("1 +", 3, "ends"),
             ("1 2", 2, "where the end is expected"),
             ("(1", 2, "`)`"),
-            ("'a", 0, "no `'`"),
+            ("'a", 0, "no closing `'`"),
             ("a && ", 5, "ends"),
             ("name matches '('", 13, "regex"),
             ("#jsonPath(taskData, '$[')", 20, "not a JSONPath"),

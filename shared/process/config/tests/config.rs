@@ -199,7 +199,7 @@ fn what_does_not_fit_together_is_refused() {
                 ("SWIRL_AUTH_OIDC_CLIENT_ID", "console"),
                 ("SWIRL_AUTH_OIDC_SCOPES", "openid profile"),
             ],
-            "auth.oidc.scopes holds 'openid profile', which has a space",
+            "auth.oidc.scopes contains 'openid profile', which has a space",
         ),
         (
             &[
