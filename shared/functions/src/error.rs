@@ -161,6 +161,17 @@ fn status_can_pass(status: u16) -> bool {
         || (500..600).contains(&status) && ![501, 505, 511].contains(&status)
 }
 
+/// The innermost cause. The outer ones repeat our own message, and the URL with its query.
+pub(crate) fn root_cause(error: &reqwest::Error) -> String {
+    let Some(mut cause) = std::error::Error::source(error) else {
+        return "unknown reason".to_owned();
+    };
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,6 +26,7 @@ use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::egress::{Egress, Gate};
+use crate::error::root_cause;
 use crate::event_stream::{MEDIA_TYPE, last_end};
 use crate::servers::Servers;
 pub(crate) use crate::shown::shown;
@@ -548,17 +549,6 @@ fn sending(request: &reqwest::Request) -> Sending {
             },
         },
     }
-}
-
-/// The innermost cause. The outer ones repeat our own message, and the URL with its query.
-fn root_cause(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else {
-        return "unknown reason".to_owned();
-    };
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

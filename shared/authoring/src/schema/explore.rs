@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use swirl_documents::codes;
 
 use super::ask::{Reader, STAND_IN, TrialLocation, with_names};
-use super::known::{LanguageObject, Pair, Property, Required};
+use super::known::{Compared, LanguageObject, Pair, Property, Required};
 use super::shape::{List, Object, Shape, scalars};
 use super::spelling::spellings;
 
@@ -26,12 +26,6 @@ pub(super) struct Explorer<'r> {
     /// The names that the reader accepts in an object, by the property that holds it, its current properties, and the
     /// reader's name and suggestions for it.
     taken: HashMap<(String, String, String, Vec<String>), BTreeSet<String>>,
-}
-
-/// The properties found for an object, and the reader's name for it.
-struct Compared {
-    what: String,
-    names: BTreeSet<String>,
 }
 
 impl<'r> Explorer<'r> {

@@ -1,8 +1,16 @@
 //! The objects of the language, as found by the exploration.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::shape::Shape;
+
+/// The properties found for an object, and the reader's name for it.
+pub(super) struct Compared {
+    pub(super) what: String,
+    pub(super) names: BTreeSet<String>,
+}
 
 /// An object of the language.
 #[derive(Debug, Default)]

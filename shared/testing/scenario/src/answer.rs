@@ -126,10 +126,7 @@ pub enum AnswerError {
     Waits(String),
     #[error("'{0}' isn't a task that runs a process, so it has no 'exit'")]
     Exit(String),
-    #[error(
-        "'{0}' takes messages, so its 'return' is a list of objects, which may have 'payload', 'headers' and \
-         'correlationId'"
-    )]
+    #[error("'{0}' takes messages: its 'return' is a list of objects with 'payload' and 'headers'")]
     Messages(String),
     #[error(
         "a call of '{function}' doesn't fit the document that describes it: {problems} (if the document \

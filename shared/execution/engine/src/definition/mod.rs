@@ -3,13 +3,16 @@
 pub(crate) mod fits;
 pub(crate) mod flow;
 pub(crate) mod pure;
+mod room;
 pub(crate) mod schema;
 pub(crate) mod sizes;
+
+pub use room::Problem;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use swirl_expr::{Limits, PATTERNS_MAX, PathExpr, Pattern, Program};
+use swirl_expr::{Limits, PathExpr, Pattern, Program};
 use swirl_model::Data;
 use swirl_model::ids::DefinitionId;
 use swirl_model::schedule::Calendar;
@@ -21,6 +24,7 @@ use swirl_model::workflow::{
 
 use crate::definition::flow::owners;
 use crate::definition::pure::{ends_in_first_turn, is_pure, needs_no_worker, waits_in_first_turn};
+use crate::definition::room::Room;
 use crate::definition::schema::{Schemas, Validator};
 use crate::definition::sizes::Sizes;
 
@@ -70,14 +74,6 @@ pub struct Definition {
     /// The maximum nesting depth of sub-workflows.
     pub depth_max: u16,
     pub sizes: Sizes,
-}
-
-/// A part of the document that doesn't compile, and its location.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{pointer}: {message}")]
-pub struct Problem {
-    pub pointer: String,
-    pub message: String,
 }
 
 impl Definition {
@@ -206,31 +202,6 @@ impl Definition {
     /// The schedule that creates instances.
     pub fn schedule(&self) -> Option<&Calendar> {
         self.calendar.as_ref()
-    }
-}
-
-/// The memory of all regular expressions of a definition. It stays in use while the definition is cached.
-#[derive(Default)]
-struct Room {
-    used: usize,
-}
-
-impl Room {
-    fn take(&mut self, bytes: usize) -> Result<(), String> {
-        self.used = self.used.saturating_add(bytes);
-        match self.used > PATTERNS_MAX {
-            true => Err(format!(
-                "the regular expressions of the definition need more than {} MiB of memory",
-                PATTERNS_MAX >> 20
-            )),
-            false => Ok(()),
-        }
-    }
-
-    fn pattern(&mut self, source: &str) -> Result<Pattern, String> {
-        // Counted first, so that nothing is compiled beyond the limit.
-        self.take(Pattern::weigh(source)?)?;
-        Pattern::compile(source)
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use swirl_expr::{JsonSchema, PATTERNS_MAX};
 use swirl_model::workflow::{Schema, StateId, StateKind, Workflow};
 
-use super::{Problem, Room};
+use super::room::{Problem, Room};
 
 #[derive(Debug)]
 pub struct Validator {
