@@ -81,7 +81,13 @@ impl Side {
         let mut lines = Vec::new();
         // The counts of starts and ends depend on the time.
         keys.retain(|(key, ..)| !key.ends_with(":trend"));
-        for (key, kind, values) in keys {
+        for (key, kind, mut values) in keys {
+            for pair in values.chunks_mut(2) {
+                // When the fork was made, among its numbers.
+                if kind == "hash" && pair[0].starts_with(b"g:") {
+                    pair[1][30..38].fill(0);
+                }
+            }
             let texts: Vec<String> = values.iter().map(|value| self.plain_text(value)).collect();
             let mut texts = match kind.as_str() {
                 "list" | "set" => texts,
