@@ -66,7 +66,10 @@ impl<'a> Turn<'a> {
             return Ok((stored.forks.clone(), 0));
         };
         let before = stored.forks.as_deref().map(str::as_bytes);
-        draft.compare_own("F:", before);
+        // A scope without a record has no forks.
+        if stored.recorded {
+            draft.compare_own("F:", before);
+        }
         let revived = change.revived.iter();
         let results = revived.map(|branch| Field::Branch("b:", scope, branch.fork, branch.index));
         draft.gone.extend(results);
