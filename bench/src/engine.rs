@@ -17,8 +17,7 @@ pub fn transitions(def: &Arc<Definition>, input: &Data, seconds: f64) -> Result<
     let env = Env {
         now: Timestamp(0),
         secrets: Data::NULL,
-        bounds: None,
-        room: None,
+        ..Env::default()
     };
     let mut count = 0u64;
     let begun = Instant::now();

@@ -90,6 +90,8 @@ enum Part {
     Dev,
     /// Search attributes and lifecycle events, alternately on and off. Runs only if it is named.
     Overhead,
+    /// What histories keep, with each choice of `history.data`, alternately. Runs only if it is named.
+    Recording,
     /// DSL 1.0 against edition 0.8, alternately. Runs only if it is named.
     Editions,
 }
@@ -178,6 +180,9 @@ async fn measure(args: &Args) -> Result<()> {
         let rows = cluster::overhead::measure(&plan, &setup(args)?, &mut say).await?;
         report.overhead(&rows, "plain");
     }
+    if args.only.contains(&Part::Recording) {
+        cluster::recording::measure(&plan, &setup(args)?, &mut report).await?;
+    }
     if args.only.contains(&Part::Editions) {
         report.say("## DSL 1.0 and edition 0.8\n");
         let mut say = |line: &str| println!("{line}");
@@ -240,6 +245,7 @@ fn setup(args: &Args) -> Result<Setup> {
         a_message_each: false,
         keep_ended_max: None,
         publishes: false,
+        settings: &[],
     })
 }
 

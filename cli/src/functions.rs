@@ -21,14 +21,13 @@ const CATALOG: &str = "SWIRL_FUNCTIONS_CATALOG";
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct FunctionArgs {
     /// A connector for a custom function type: NAME=http://host/path, NAME=nats://host:port/subject or
-    /// NAME=exec:PROGRAM ARGUMENTS, where NAME is the type; may be given again. Others are taken from
+    /// NAME=exec:PROGRAM ARGUMENTS, where NAME is the type; may be repeated. Others are taken from
     /// SWIRL_FUNCTIONS_CONNECTORS, separated by commas.
     #[arg(long, value_name = "NAME=TARGET")]
     connector: Vec<String>,
 
     /// The address of a service, as NAME=ADDRESS, where NAME is a function, the document that describes
-    /// it, a gRPC service or an origin such as https://host; takes precedence over the definition's; may
-    /// be given again. Others are taken from SWIRL_FUNCTIONS_SERVERS, separated by commas.
+    /// it, a gRPC service or an origin such as https://host; takes precedence over the definition's; may be repeated. Others are taken from SWIRL_FUNCTIONS_SERVERS, separated by commas.
     #[arg(long, value_name = "NAME=ADDRESS")]
     function_server: Vec<String>,
 
@@ -36,8 +35,8 @@ pub struct FunctionArgs {
     #[arg(long, value_name = "SERVICE=ADDRESS", hide = true)]
     rpc_server: Vec<String>,
 
-    /// A kind of process that definitions of DSL 1.0 may run: container, mcp, script or shell; may be given
-    /// again. Others are taken from SWIRL_FUNCTIONS_PROCESSES, separated by commas.
+    /// A kind of process that definitions of DSL 1.0 may run: container, mcp, script or shell; may be repeated. Others
+    /// are taken from SWIRL_FUNCTIONS_PROCESSES, separated by commas.
     #[arg(long, value_name = "KIND")]
     process: Vec<String>,
 

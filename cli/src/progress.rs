@@ -78,7 +78,7 @@ fn line(entry: &HistoryEntry) -> Option<String> {
                 retry.unwrap_or_default()
             )
         }
-        Event::EventConsumed { name, .. } => format!("  event {name} came"),
+        Event::EventConsumed { name, .. } => format!("  event {name} arrived"),
         Event::EventProduced { name, .. } => format!("  event {name} produced"),
         Event::Forked { branches, .. } => format!("  {branches} branches"),
         Event::ErrorHandled { error, .. } => format!("  handled: {error}"),

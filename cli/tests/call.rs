@@ -213,7 +213,7 @@ fn a_task_describes_its_request() {
     let wrong = call(folder.path(), &["pay", "--args", "7"]);
     assert_eq!(wrong.status.code(), Some(2), "{wrong:?}");
     assert!(
-        text(&wrong.stderr).contains("give the task's input with '--args'"),
+        text(&wrong.stderr).contains("pass the task's input with '--args'"),
         "{wrong:?}"
     );
 }
@@ -459,7 +459,7 @@ fn errors_are_reported() {
         (&["f", "--args", "{"], "--args"),
         (
             &["f", "--selection-set", "{ a }"],
-            "only functions of type 'graphql'",
+            "only for functions of type 'graphql'",
         ),
         (&["f", "--timeout", "soon"], "--timeout"),
     ] {

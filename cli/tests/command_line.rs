@@ -146,7 +146,7 @@ fn a_dead_letter_is_named_by_its_number() {
     let output = swirl(folder().path(), &["dead-letters", "show", "abc"]);
     let told = text(&output.stderr);
     assert!(
-        told.contains("the number of a dead letter is expected"),
+        told.contains("expected the number of a dead letter"),
         "{told}"
     );
 }
@@ -251,7 +251,7 @@ fn a_deployment_that_stops_says_how_far_it_came() {
     let output = deploy(&server(&[DONE, REFUSED, FAILED]), &[]);
     assert!(!output.status.success());
     assert_eq!(text(&output.stdout), "a.sw.yaml: w:1.0.0 is deployed\n");
-    let told = "1 of 4 are deployed\n  refused: b.sw.yaml\n  deployed or not, the server failed: c.sw.yaml\n  \
+    let told = "1 of 4 are deployed\n  refused: b.sw.yaml\n  unknown, because the server failed: c.sw.yaml\n  \
                 not tried: d.sw.yaml\n";
     assert!(text(&output.stderr).contains(told), "{output:?}");
 

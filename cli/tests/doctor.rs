@@ -90,7 +90,7 @@ fn healthy_servers_are_not_changed() {
     let text = doctor(&flags).stdout;
     let text = String::from_utf8_lossy(&text);
     assert!(
-        text.contains("will make the streams SWIRL_default_TASKS"),
+        text.contains("will create the streams SWIRL_default_TASKS"),
         "{text}"
     );
     assert!(text.ends_with("0 errors, 0 warnings\n"), "{text}");

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use swirl_config::{Config, Process, Sources, find, load, settings};
 use swirl_coordinator::process::batch_limits;
-use swirl_functions::egress::Found;
+use swirl_functions::egress::DiscoveredServers;
 use swirl_worker::process as worker;
 
 /// A setting, a value, and the settings that must be set first, such as those that it requires.
@@ -111,6 +111,7 @@ const CASES: &[Case] = &[
     ("worker.join_results_max", "7", NONE),
     ("worker.join_bytes_max", "1KiB", NONE),
     ("history.data", "all", NONE),
+    ("history.recent_calls", "7", NONE),
     ("history.data_bytes", "1KiB", NONE),
     ("history.keep_data", "1h", NONE),
     ("coordinator.batch_instances", "7", NONE),
@@ -207,7 +208,7 @@ fn effective(config: &Config) -> String {
         ),
         worker::driving(&config.worker),
         worker::pooling(&config.worker, config.nats.ack_wait),
-        swirl_connections::http(config, &Found::default()),
+        swirl_connections::http(config, &DiscoveredServers::default()),
         (
             &config.http.allow_hosts,
             &config.functions,
@@ -315,7 +316,7 @@ fn defaults_equal_the_libraries_defaults() {
     let nats = swirl_connections::nats_options(&config, "worker");
     let own = swirl_nats::Options::new(nats.servers.clone(), nats.name.clone());
     assert_eq!(format!("{nats:?}"), format!("{own:?}"));
-    let http = swirl_connections::http(&config, &Found::default());
+    let http = swirl_connections::http(&config, &DiscoveredServers::default());
     let own = swirl_functions::http::HttpConfig::default();
     assert_eq!(
         swirl_functions::http::HttpConfig {

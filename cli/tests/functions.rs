@@ -172,7 +172,7 @@ fn arguments_are_checked_before_anything_runs() {
         ),
         (
             "{id: 1, customer: 5}",
-            "the argument `customer` must be a text, and is a number",
+            "the argument `customer` must be a string, but is a number",
         ),
         (
             "{id: 1, customer: Ada, sentAt: '${ now }'}",

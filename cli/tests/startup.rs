@@ -154,7 +154,7 @@ fn processes_wait_for_late_servers() {
     let (redis, nats) = (free_port().unwrap(), free_port().unwrap());
     let processes = ["worker", "coordinator"].map(|role| Process::start(role, redis, nats));
     for process in &processes {
-        process.says("Redis is not there yet");
+        process.says("Redis is not reachable yet");
         process.says(&format!("Redis at 127.0.0.1:{redis}: "));
     }
     let _redis = RedisServer::start_with(RedisOptions {
@@ -162,7 +162,7 @@ fn processes_wait_for_late_servers() {
         ..RedisOptions::default()
     });
     for process in &processes {
-        process.says("NATS is not there yet");
+        process.says("NATS is not reachable yet");
         // So that nobody kills it, and nobody sends requests.
         let (alive, ready) = (process.get("/healthz").unwrap(), process.ready().unwrap());
         assert!(alive.starts_with("HTTP/1.1 200"), "{alive}");
@@ -190,7 +190,7 @@ fn servers_may_disappear_during_a_start() {
     let first = start_redis();
     let processes = ["worker", "coordinator"].map(|role| Process::start(role, redis, nats));
     for process in &processes {
-        process.says("NATS is not there yet");
+        process.says("NATS is not reachable yet");
     }
     drop(first);
     let _nats = NatsServer::start_with(NatsOptions {
@@ -198,7 +198,7 @@ fn servers_may_disappear_during_a_start() {
         ..NatsOptions::default()
     });
     for process in &processes {
-        process.says("Redis is not there any more");
+        process.says("Redis is no longer reachable");
     }
     let _redis = start_redis();
     for process in &processes {
@@ -210,7 +210,7 @@ fn servers_may_disappear_during_a_start() {
 fn a_process_that_waits_for_a_server_can_be_stopped() {
     for role in ["worker", "coordinator"] {
         let mut process = Process::start(role, free_port().unwrap(), free_port().unwrap());
-        process.says("Redis is not there yet");
+        process.says("Redis is not reachable yet");
         process.terminate();
         assert_eq!(process.end().code(), Some(0), "{}", process.log());
     }
@@ -252,8 +252,8 @@ fn missing_permissions_are_reported() {
     assert!(!coordinator.ready().unwrap().contains("limited"));
 
     redis.cli(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
-    worker.becomes("ready\nlimited: Redis has no memory left");
-    coordinator.becomes("Redis has no memory left");
+    worker.becomes("ready\nlimited: Redis is out of memory");
+    coordinator.becomes("Redis is out of memory");
     assert!(
         coordinator.is_ready(),
         "what is to be cancelled is cancelled here"
@@ -292,7 +292,7 @@ fn a_backlog_that_does_not_shrink_is_reported() {
     // No worker takes the task.
     let instance = coordinator.runs(&calls(free_port().unwrap()));
     let begun = Instant::now();
-    coordinator.becomes("tasks wait in NATS, and haven't become fewer for");
+    coordinator.becomes("tasks are waiting in NATS, and their number hasn't fallen for");
     assert!(begun.elapsed() >= Duration::from_secs(30));
     assert!(coordinator.is_ready(), "no other coordinator could do more");
     let _worker = Process::start("worker", redis.port(), nats.port());

@@ -2,7 +2,7 @@
 // Without this the field is there, and the button of the page does the same check.
 
 import {
-  bracketMatching, Compartment, defaultKeymap, drawSelection, EditorState, EditorView, highlightActiveLine,
+  autocompletion, bracketMatching, closeCompletion, Compartment, completionStatus, defaultKeymap, drawSelection, EditorState, EditorView, highlightActiveLine,
   highlightActiveLineGutter, highlightSelectionMatches, highlightSpecialChars, HighlightStyle, history, historyKeymap,
   indentOnInput, indentWithTab, json, keymap, lineNumbers, lintGutter, lintKeymap, Prec, search, searchKeymap,
   setDiagnostics, syntaxHighlighting, tags, yaml,
@@ -130,12 +130,47 @@ const words = HighlightStyle.define([
   { tag: [tags.comment, tags.meta], color: 'var(--soft)' },
 ]);
 
+// What fits at the cursor, as the language server says it. Nothing is chosen until an arrow key is pressed, so that Enter
+// begins a new line as long as nobody looks at the list.
+async function offered(context) {
+  const line = context.state.doc.lineAt(context.pos);
+  const before = line.text.slice(0, context.pos - line.from);
+  if (!context.explicit && before.trim() === '') return null;
+  const body = new URLSearchParams(new FormData(field.form));
+  body.set('document', context.state.doc.toString());
+  body.set('line', line.number - 1);
+  body.set('character', before.length);
+  const answer = await fetch(field.dataset.complete, { method: 'POST', body, redirect: 'error' }).catch(() => null);
+  if (!answer?.ok) return null;
+  const all = await answer.json();
+  if (all.length === 0) return null;
+  return {
+    from: line.from + all[0].textEdit.range.start.character,
+    options: all.map(({ label, textEdit, detail, documentation }) => ({
+      label,
+      apply: textEdit.newText,
+      detail: detail ?? undefined,
+      info: documentation?.replaceAll('`', '') ?? undefined,
+    })),
+    validFor: /^[\w$-]*$/,
+  };
+}
+
+// Closes the list if it is open. Otherwise Tab leaves the editor from now on, however long that takes.
+function escape(view) {
+  if (completionStatus(view.state) !== null) return closeCompletion(view);
+  view.setTabFocusMode(true);
+  return false;
+}
+
 function languageOf(text) {
   return /^\s*[{[]/.test(text) ? 'json' : 'yaml';
 }
 
 function attributesOf(isInvalid) {
   return EditorView.contentAttributes.of({
+    // It has the focus without this, too; checkers don't know.
+    tabindex: '0',
     'aria-labelledby': label.id,
     'aria-describedby': 'keys told',
     ...(isInvalid && { 'aria-invalid': 'true' }),
@@ -171,8 +206,8 @@ const view = new EditorView({
       theme.of(colours(dark.matches)),
       language.of(written === 'json' ? json() : yaml()),
       attributes.of(attributesOf(false)),
-      // After Escape, Tab leaves the editor, however long that takes.
-      Prec.highest(keymap.of([{ key: 'Escape', run: (view) => (view.setTabFocusMode(true), false) }])),
+      Prec.highest(keymap.of([{ key: 'Escape', run: escape }])),
+      autocompletion({ override: [offered], selectOnOpen: false, icons: false }),
       EditorView.domEventHandlers({ blur: (_, view) => view.setTabFocusMode(false) }),
       keymap.of([...searchKeymap, ...historyKeymap, ...lintKeymap, ...defaultKeymap, indentWithTab]),
       lineNumbers(), lintGutter(), highlightActiveLine(), highlightActiveLineGutter(), highlightSpecialChars(),

@@ -1,5 +1,6 @@
 // The parts of CodeMirror that `console/assets/editor.js` uses. A part that isn't named here is not in the bundle.
 
+export { autocompletion, closeCompletion, completionStatus } from '@codemirror/autocomplete';
 export { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands';
 export { json } from '@codemirror/lang-json';
 export { yaml } from '@codemirror/lang-yaml';

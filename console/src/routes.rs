@@ -80,6 +80,10 @@ pub fn router(console: Console) -> Router {
             post(pages::rehearsal::save).layer(FILES),
         )
         .route("/deploy/findings", post(pages::deploy::check).layer(DRAFT))
+        .route(
+            "/deploy/completions",
+            post(pages::deploy::complete).layer(DRAFT),
+        )
         .route(definition, get(pages::definitions::show))
         .route(
             "/definitions/{id}/{version}/activate",

@@ -160,6 +160,7 @@ impl Rows<'_> {
 
     fn axis(&mut self, begun: i64) {
         self.push("<div class=\"axis\" aria-hidden=\"true\"><span></span><span class=\"labels\">");
+        let mut last = String::new();
         for index in 0..LABELS {
             let place = WIDTH * index as f64 / (LABELS - 1) as f64;
             let instant = self.scale.instant(place);
@@ -167,7 +168,9 @@ impl Rows<'_> {
                 true => clock(instant),
                 false => format!("<span>{}</span>", offset(instant - begun)),
             };
-            self.push(&text);
+            // Of a time that is shorter than the units, one label says everything.
+            self.push(if text == last { "<span></span>" } else { &text });
+            last = text;
         }
         self.push("</span><span></span></div>");
     }

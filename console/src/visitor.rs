@@ -1,6 +1,6 @@
 //! The visitor of a page: the cookie, the session behind it, and the forms that may be sent.
 
-use axum::body::{Body, HttpBody};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -61,7 +61,7 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         _ => "/console/".to_owned(),
     };
     let secure = is_secure(&console, request.headers());
-    let mut response = next.run(request).await;
+    let mut response = as_page(next.run(request).await).await;
     if response.status() == StatusCode::UNAUTHORIZED {
         console.sessions.end(&name);
         let query: String = form_urlencoded::Serializer::new(String::new())
@@ -92,6 +92,34 @@ pub async fn enter(State(console): State<Console>, mut request: Request, next: N
         headers.insert(name, HeaderValue::from_static(value));
     }
     response
+}
+
+/// The longest reason of a library that is shown, in bytes.
+const REASON_BYTES_MAX: usize = 4 << 10;
+
+/// A request that no handler got, because its address or its method is wrong, is refused by the library with a bare
+/// sentence or nothing. People get a page.
+async fn as_page(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_bare = kind.is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    let is_refusal = status.is_client_error() && status != StatusCode::UNAUTHORIZED;
+    if !is_bare || !is_refusal {
+        return response;
+    }
+    let said = to_bytes(response.into_body(), REASON_BYTES_MAX).await;
+    let said = said.unwrap_or_default();
+    let said = String::from_utf8_lossy(&said);
+    let detail = said.replacen("Failed to deserialize query string: ", "", 1);
+    let detail = match detail.split_once("duplicate field `") {
+        Some((_, name)) => {
+            let name = name.trim_end_matches('`');
+            format!("the address has '{name}' twice")
+        }
+        None if detail.is_empty() => status.canonical_reason().unwrap_or_default().to_owned(),
+        None => detail,
+    };
+    Failure::new(status, detail).into_response()
 }
 
 /// Whether the browser speaks TLS, with us or with a proxy.

@@ -2,7 +2,7 @@
 
 use swirl_api::audit::Action;
 use swirl_api::batches::{Batch, BatchStatus};
-use swirl_api::instance::{AwaitedEvent, Place};
+use swirl_api::instance::{AwaitedEvent, ScopePosition};
 use swirl_api::{Condition, Status};
 
 /// A status as it is shown: a sign and a word in addition to the colour.
@@ -103,7 +103,7 @@ pub fn short(id: &str) -> String {
 }
 
 /// A sentence about what a scope does.
-pub fn doing(place: &Place) -> String {
+pub fn doing(place: &ScopePosition) -> String {
     let inside = inside(place);
     let action = place.action.as_ref();
     let action = action.map(|action| format!(" “{action}”"));
@@ -144,7 +144,7 @@ pub fn doing(place: &Place) -> String {
 }
 
 /// The state and the branch.
-fn inside(place: &Place) -> String {
+fn inside(place: &ScopePosition) -> String {
     let state = place.state.as_ref();
     let state = state.map(|state| format!(" in the state “{state}”"));
     let branch = match &place.name {

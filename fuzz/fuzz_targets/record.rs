@@ -102,8 +102,7 @@ fn stepped(json: &[u8]) {
     let env = Env {
         now: NOW,
         secrets: Data::object(),
-        bounds: None,
-        room: None,
+        ..Env::default()
     };
     for input in parts.take(4) {
         let Ok(input) = serde_json::from_slice::<Input>(input) else {

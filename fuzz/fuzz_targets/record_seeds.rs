@@ -33,8 +33,7 @@ fn explore(folder: &Path, definition: &Arc<Definition>, header: &Header, root: S
     let env = Env {
         now: NOW,
         secrets: Data::object(),
-        bounds: None,
-        room: None,
+        ..Env::default()
     };
     let mut seen = BTreeSet::new();
     let mut left = VecDeque::from([root]);

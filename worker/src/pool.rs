@@ -360,7 +360,7 @@ impl TaskRun {
             }
             Err(error) => {
                 if !matches!(error, Error::Attempts { .. }) {
-                    tracing::warn!(%error, "a scope could not be driven and is tried again later");
+                    tracing::warn!(%error, "a scope could not be executed; it will be retried");
                 }
                 report_failure(driver, &scope, receipt.as_deref(), &error).await;
             }
@@ -432,7 +432,7 @@ impl TaskRun {
             Ok(Driven::Continue(next)) => return next,
             Ok(Driven::Stopped | Driven::AtCapacity(_)) => {}
             Err(error) => {
-                tracing::warn!(%error, "a scope could not be driven and is tried again later")
+                tracing::warn!(%error, "a scope could not be executed; it will be retried")
             }
         }
         self.driver.queue.push(vec![scope]).await;

@@ -9,7 +9,7 @@ use swirl_config::{Config, Worker};
 use swirl_connections::{Cluster, FLUSH_MAX, WorkThreads, aside, threads};
 use swirl_deployment::Loader;
 use swirl_embedded::SystemClock;
-use swirl_functions::egress::Found;
+use swirl_functions::egress::DiscoveredServers;
 use swirl_functions::resources::Hosts;
 use swirl_nats::TaskSource;
 use swirl_ports::{FunctionCaller, Secrets};
@@ -40,7 +40,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
     runtime.block_on(async {
         let mut stop =
             Box::pin(swirl_connections::stop().context("signals cannot be listened to")?);
-        let found = Found::default();
+        let found = DiscoveredServers::default();
         let (hosts, http) = (
             &config.http.allow_hosts,
             swirl_connections::http(config, &found),
@@ -131,7 +131,7 @@ pub async fn work(
         tracing::info!("stopping: running work is being finished");
         stopping.send_replace(true);
     };
-    let threads = WorkThreads::start().context("the threads for work cannot be started")?;
+    let threads = WorkThreads::start().context("the worker threads cannot be started")?;
     let working = pool::run(Arc::new(driver), tasks, pool, stop);
     let left = match threads.handle() {
         Some(threads) => threads.spawn(working).await.context("the pool panicked")?,
@@ -166,6 +166,7 @@ pub fn driving(settings: &Worker) -> Settings {
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
         keep_data_ms: settings.keep_data_ms,
+        recent_calls_max: settings.recent_calls_max,
         coordinators_join: true,
         ..Settings::default()
     }

@@ -147,6 +147,7 @@ const ROWS: [Row; 34] = [
         "swirl-console",
         &[
             "swirl-api",
+            "swirl-authoring",
             "swirl-http-server",
             "swirl-model",
             "swirl-presentation",

@@ -59,6 +59,12 @@ enum Task {
         #[arg(long, default_value = "target/packages", value_name = "FOLDER")]
         folder: PathBuf,
     },
+    /// Take pictures of every page of the console in Chromium: light, dark and narrow, filled and empty.
+    Pictures {
+        /// The folder for the pictures.
+        #[arg(default_value = "target/pictures", value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Run Swirl beside programs that others wrote. This takes minutes and the network, so it isn't part of verify.
     #[command(after_help = real::help())]
     Real {
@@ -126,6 +132,13 @@ fn main() -> ExitCode {
                 }
                 ExitCode::SUCCESS
             }
+            Err(error) => {
+                println!("{error:#}");
+                ExitCode::FAILURE
+            }
+        },
+        Task::Pictures { folder } => match journeys::pictures(&folder) {
+            Ok(()) => ExitCode::SUCCESS,
             Err(error) => {
                 println!("{error:#}");
                 ExitCode::FAILURE

@@ -10,6 +10,7 @@ pub mod http;
 pub mod overhead;
 pub mod pages;
 mod process;
+pub mod recording;
 pub mod service;
 mod starts;
 mod waits;

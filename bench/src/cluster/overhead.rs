@@ -99,7 +99,7 @@ impl Overhead {
     }
 }
 
-fn middle(values: impl Iterator<Item = f64>) -> f64 {
+pub(super) fn middle(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

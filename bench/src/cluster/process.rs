@@ -28,6 +28,8 @@ pub struct Setup {
     pub keep_ended_max: Option<usize>,
     /// Lifecycle events are on.
     pub publishes: bool,
+    /// Further settings of both roles.
+    pub settings: &'static [&'static str],
 }
 
 pub struct Cluster {
@@ -131,7 +133,8 @@ impl Node {
             .args(["--nats-events-bytes-max", "512MiB"])
             .args(["--nats-tasks-bytes-max", "512MiB"])
             .arg(format!("--{role}-listen"))
-            .arg(address.to_string());
+            .arg(address.to_string())
+            .args(setup.settings);
         if let Some(max) = setup.keep_ended_max {
             command.args(["--redis-keep-ended-max", &max.to_string()]);
         }

@@ -50,7 +50,7 @@ impl Client {
         if let Some(token) = &target.token {
             let mut header = HeaderValue::try_from(format!("Bearer {}", token.expose()))
                 .ok()
-                .context("the token contains characters that no token has")?;
+                .context("the token contains invalid characters")?;
             header.set_sensitive(true);
             headers.insert(AUTHORIZATION, header);
         }
@@ -162,7 +162,7 @@ impl Client {
         let after = retry_after(response.headers());
         let bytes = response.bytes().await.map_err(|error| Failed {
             failure: Failure::Unsure(None),
-            result: Err(error).context("the answer broke off"),
+            result: Err(error).context("the response ended early"),
         })?;
         let parsed = serde_json::from_slice::<IgnoredAny>(&bytes).with_context(|| {
             let base = shown_url(base);
@@ -202,8 +202,9 @@ impl swirl_api::Client for Client {
             match attempts.again(failure) {
                 Some(pause) => tokio::time::sleep(pause).await,
                 None if repeat == Repeat::Never && failure == Failure::Unsure(None) => {
-                    return result
-                        .context("it may have been carried out: check before you repeat it");
+                    return result.context(
+                        "the operation may have been carried out: check before you repeat it",
+                    );
                 }
                 None => return result,
             }
@@ -258,15 +259,15 @@ fn failed(base: &Url, error: &reqwest::Error) -> (Failure, anyhow::Error) {
 fn tls_hint(reason: &str, scheme: &str) -> Option<&'static str> {
     let says = |part: &str| reason.contains(part);
     if says("UnknownIssuer") || says("CaUsedAsEndEntity") {
-        Some("name the certificate of its CA with --ca-file or SWIRL_CA_FILE")
+        Some("pass its CA's certificate with --ca-file or SWIRL_CA_FILE")
     } else if says("certificate not valid for name") || says("NotValidForName") {
-        Some("use the name in --server that its certificate has")
+        Some("use a name from its certificate in --server")
     } else if says("certificate expired") || says("Expired") {
         Some("renew its certificate, or correct the clock of this machine")
     } else if says("corrupt message") || says("InvalidContentType") {
-        Some("it seems to speak plain HTTP: use http:// in --server")
+        Some("it seems to use plain HTTP: use http:// in --server")
     } else if scheme == "http" && (says("invalid HTTP version") || says(CLOSED)) {
-        Some("it may speak TLS: use https:// in --server")
+        Some("it may use TLS: use https:// in --server")
     } else {
         None
     }
@@ -324,8 +325,7 @@ pub fn refusal(problem: &Problem) -> String {
     let (detail, code) = (clean(&problem.detail), clean(&problem.code));
     let hint = match code.as_str() {
         "unauthenticated" => {
-            "\n  = hint: give a token with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; \
-             who runs the server makes one with 'swirl token create'"
+            "\n  = hint: pass a token with SWIRL_TOKEN, --token-file or SWIRL_TOKEN_FILE; the server's operator creates one with 'swirl token create'"
         }
         "forbidden" => {
             "\n  = hint: use another token, or ask the operator of the server for the role"

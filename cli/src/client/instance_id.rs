@@ -55,7 +55,7 @@ fn chosen(name: &str, found: &[InstanceSummary]) -> anyhow::Result<String> {
             if all.len() > shown {
                 list.push_str("\n  …");
             }
-            bail!("several ids begin with '{name}': give more digits{list}")
+            bail!("several ids begin with '{name}': use more digits{list}")
         }
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         let many = ["2f1", "2f2", "2f3", "2f4", "2f5", "2f6"];
         let error = chosen("2f", &found(&many)).unwrap_err().to_string();
         insta::assert_snapshot!(error, @"
-        several ids begin with '2f': give more digits
+        several ids begin with '2f': use more digits
           2f1  order:1  running
           2f2  order:1  running
           2f3  order:1  running

@@ -14,7 +14,7 @@ pub use target::Target;
 
 use swirl_api::Finding;
 use swirl_documents::codes;
-use swirl_documents::diagnostic::{Diagnostic, Place, Severity};
+use swirl_documents::diagnostic::{Diagnostic, Severity, SourceLocation};
 use swirl_documents::render::{self, Colour};
 use swirl_presentation::timeline::clean;
 
@@ -27,7 +27,7 @@ pub fn findings_in(name: &str, text: &str, found: &[Finding], colour: Colour) ->
             "warning" => Severity::Warning,
             _ => Severity::Info,
         };
-        let place = Place {
+        let place = SourceLocation {
             pointer: finding.path.clone().unwrap_or_default(),
             line: finding.line?,
             column: finding.column?,

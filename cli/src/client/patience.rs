@@ -68,7 +68,7 @@ impl Patience {
     /// The server has been unreachable for too long.
     pub fn failed(&mut self, error: anyhow::Error, terminal: &Terminal) -> anyhow::Result<()> {
         if self.answered.elapsed() >= AWAY_MAX {
-            bail!(error.context("the server has been away for too long"));
+            bail!(error.context("the server has been unreachable for too long"));
         }
         if !std::mem::replace(&mut self.is_away, true) {
             terminal.message("the connection is lost: trying again");

@@ -76,7 +76,7 @@ impl Server {
 
 impl Credentials {
     /// # Errors
-    /// The token is given twice, or its file cannot be read.
+    /// The token is set twice, or its file cannot be read.
     pub fn target(&self, urls: &[String], namespace: Option<String>) -> anyhow::Result<Target> {
         // An empty variable counts as absent.
         let token = self
@@ -87,8 +87,8 @@ impl Credentials {
         let file = file.filter(|file| !file.as_os_str().is_empty());
         let token = match (token, file) {
             (Some(_), Some(_)) => bail!(
-                "a token is given twice: by --token or SWIRL_TOKEN, and by --token-file or \
-                 SWIRL_TOKEN_FILE"
+                "the token is set twice: use --token (SWIRL_TOKEN) or --token-file (SWIRL_TOKEN_FILE), \
+                 not both"
             ),
             (token, None) => token,
             (None, Some(file)) => Some(read(&file)?),

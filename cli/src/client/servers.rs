@@ -49,7 +49,7 @@ impl Servers {
             .map(parse)
             .collect::<anyhow::Result<_>>()?;
         if all.is_empty() {
-            bail!("there is no server to ask: see --server and SWIRL_SERVER");
+            bail!("no server is set: use --server or SWIRL_SERVER");
         }
         Ok(Servers {
             all,

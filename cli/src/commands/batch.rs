@@ -294,7 +294,7 @@ async fn ended(
                 terminal.message(&match &batch.afterwards {
                     None => format!("error: batch {id} has not ended"),
                     Some(BatchAfterwards { pending, .. }) => {
-                        format!("error: {pending} instances of batch {id} are still at work")
+                        format!("error: {pending} instances of batch {id} are still running")
                     }
                 });
                 return Ok(TIMED_OUT);
@@ -427,7 +427,7 @@ fn progress(batch: &Batch) -> String {
             }
         }
         (_, Some(BatchAfterwards { pending, .. })) if *pending > 0 => {
-            format!("{progress}, {pending} are still at work")
+            format!("{progress}, {pending} are still running")
         }
         _ => progress,
     }

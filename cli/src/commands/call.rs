@@ -68,12 +68,12 @@ pub struct Args {
     #[arg(long, value_parser = parse_duration, value_name = "TIME")]
     pub timeout: Option<Duration>,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be repeated. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
@@ -120,7 +120,7 @@ async fn run_one(args: &Args, terminal: &Terminal, given: Data) -> anyhow::Resul
     let function = find(&deployment.workflow, &args.function)?;
     if args.selection_set.is_some() && function.kind != FunctionKind::Graphql {
         bail!(
-            "'--selection-set' is given, and '{}' is of type '{}': only functions of type 'graphql' take one",
+            "'--selection-set' is only for functions of type 'graphql', but '{}' is of type '{}'",
             function.name,
             function.kind.as_str()
         );
@@ -241,7 +241,7 @@ async fn described(
     let env = env(loader.secrets.of(workflow).await);
     arguments_without_instance(&definition, template, input, &env).map_err(|error| {
         anyhow!(
-            "the request of '{name}' cannot be made: give the task's input with '--args': {error}"
+            "the request of '{name}' cannot be built: pass the task's input with '--args': {error}"
         )
     })
 }
@@ -257,8 +257,7 @@ fn env(secrets: Data) -> Env {
     Env {
         now: swirl_embedded::SystemClock.now(),
         secrets,
-        bounds: None,
-        room: None,
+        ..Env::default()
     }
 }
 
@@ -301,6 +300,7 @@ async fn credentials(
 
 /// A key for only this call.
 fn key() -> anyhow::Result<String> {
-    let number = getrandom::u64().map_err(|error| anyhow!("no random number: {error}"))?;
+    let number = getrandom::u64()
+        .map_err(|error| anyhow!("the system provides no random numbers: {error}"))?;
     Ok(format!("swirl-call-{number:016x}"))
 }

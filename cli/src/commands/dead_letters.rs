@@ -72,9 +72,8 @@ struct One {
 }
 
 fn number(text: &str) -> Result<u64, &'static str> {
-    text.parse().map_err(
-        |_| "the number of a dead letter is expected, as 'swirl dead-letters list' shows it",
-    )
+    text.parse()
+        .map_err(|_| "expected the number of a dead letter, as 'swirl dead-letters list' shows it")
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {

@@ -186,7 +186,7 @@ async fn shown(
 async fn named(client: &Client, name: &str, version: Option<&str>) -> anyhow::Result<Version> {
     match meant(client, name, version).await? {
         (workflow, Some(version)) => Ok(at(workflow, version)),
-        (workflow, None) => bail!("give the version too: '{workflow}:VERSION'"),
+        (workflow, None) => bail!("add the version: '{workflow}:VERSION'"),
     }
 }
 

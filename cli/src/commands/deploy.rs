@@ -190,7 +190,7 @@ fn partly(all: &[Row]) -> Option<String> {
     let mut told = format!("{} of {} are deployed", deployed.len(), all.len());
     for (done, words) in [
         (Done::Refused, "refused"),
-        (Done::Unknown, "deployed or not, the server failed"),
+        (Done::Unknown, "unknown, because the server failed"),
         (Done::NotTried, "not tried"),
     ] {
         let files = of(done);
@@ -199,7 +199,7 @@ fn partly(all: &[Row]) -> Option<String> {
         }
     }
     if !of(Done::Unknown).is_empty() {
-        told += "\nRun the command again: what is deployed stays as it is.";
+        told += "\nRun the command again: what is already deployed doesn't change.";
     }
     Some(told)
 }
@@ -329,8 +329,8 @@ mod tests {
         ];
         assert_eq!(
             partly(&rows).unwrap(),
-            "1 of 5 are deployed\n  refused: b\n  deployed or not, the server failed: c\n  not tried: d, e\n\
-             Run the command again: what is deployed stays as it is."
+            "1 of 5 are deployed\n  refused: b\n  unknown, because the server failed: c\n  not tried: d, e\n\
+             Run the command again: what is already deployed doesn't change."
         );
     }
 

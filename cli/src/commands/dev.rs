@@ -56,17 +56,17 @@ pub struct Args {
     #[arg(long)]
     no_auth: bool,
 
-    /// A host name for the API, besides localhost and IP addresses; may be given again. Requests for
+    /// A host name for the API, besides localhost and IP addresses; may be repeated. Requests for
     /// any other host are refused: otherwise a web page could rebind its own name to this address.
     #[arg(long, value_name = "HOST")]
     api_host: Vec<String>,
 
-    /// An origin whose web pages may use the API, such as http://localhost:5173; may be given again.
+    /// An origin whose web pages may use the API, such as http://localhost:5173; may be repeated.
     #[arg(long, value_name = "ORIGIN", value_parser = swirl_config::origin)]
     cors_origin: Vec<String>,
 
     /// A sender of webhooks that may deliver events after a handshake, such as eventgrid.azure.net; may be
-    /// given again.
+    /// repeated.
     #[arg(long, value_name = "NAME")]
     webhook_origin: Vec<String>,
 
@@ -74,7 +74,7 @@ pub struct Args {
     #[arg(long, value_name = "PATH", conflicts_with = "memory")]
     store: Option<PathBuf>,
 
-    /// If the store is damaged, go on with what can be read, and say what is gone. The damaged files are kept.
+    /// If the store is damaged, continue with what can be read, and report what is lost. The damaged files are kept.
     #[arg(long, conflicts_with = "memory")]
     accept_loss: bool,
 
@@ -88,12 +88,12 @@ pub struct Args {
     #[arg(long, value_name = "DATA", default_value = Recording::All.as_str(), value_parser = recording())]
     history_data: Recording,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be repeated. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     secret: Vec<String>,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -127,9 +127,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     }
     if !args.listen.ip().is_loopback() && !args.no_auth {
         bail!(
-            "other machines can reach {}, and there is no authentication: listen on 127.0.0.1, or \
-             say '--no-auth' if anyone who can reach the port may do everything; 'swirl coordinator' \
-             knows tokens",
+            "other machines can reach {}, and there is no authentication: listen on 127.0.0.1, or pass '--no-auth' if anyone who can reach the port may do everything; 'swirl coordinator' supports tokens",
             args.listen
         );
     }

@@ -77,8 +77,7 @@ fn by_name(path: Option<&PathBuf>) -> anyhow::Result<Format> {
         Some("mmd" | "mermaid") => Ok(Format::Mermaid),
         Some("svg") | None => Ok(Format::Svg),
         Some(other) => bail!(
-            "'{}' cannot be written: '.{other}' is neither .svg nor .mmd; '--format' says what is \
-             written whatever the name",
+            "'{}' cannot be written: '.{other}' is neither .svg nor .mmd; set the format with '--format'",
             path.display()
         ),
     }

@@ -75,7 +75,7 @@ fn configuration(report: &mut Report, loaded: Result<Loaded, Problems>) -> Optio
             for problem in &problems.0 {
                 let message = format!("{}: {}", problem.place, problem.message);
                 let hint = problem.hint.as_deref();
-                let hint = hint.unwrap_or("'swirl config check' says more; see also --for");
+                let hint = hint.unwrap_or("'swirl config check' shows more; see also --for");
                 report.error("configuration", message, hint);
             }
             None
@@ -98,12 +98,12 @@ fn partly<'p>(
         Some(_) => report.warning(
             "configuration",
             "the following was checked without the invalid settings",
-            "look again when they are right",
+            "run this again once they are valid",
         ),
         None => report.warning(
             "configuration",
             "nothing else was checked: too few settings are valid",
-            "look again when it is right",
+            "run this again once it is valid",
         ),
     }
     found

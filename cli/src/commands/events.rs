@@ -6,7 +6,7 @@ use swirl_api::events::{
 };
 use swirl_presentation::timeline::clean;
 
-use super::send_event::{outcome, read};
+use super::send_event::{outcome, read_file_or_stdin};
 use crate::client::Server;
 use crate::terminal::Terminal;
 
@@ -80,7 +80,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
             })
         }),
         EventsCommand::Explain(explain) => {
-            let event = read(&explain.file)?;
+            let event = read_file_or_stdin(&explain.file)?;
             let instance = explain.instance.clone();
             explain.server.run(async |client| {
                 let call = EXPLAIN.ask().query(ExplainQuery { instance });

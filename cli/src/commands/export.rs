@@ -168,7 +168,7 @@ fn begin(file: &Path, selection: Vec<(String, String)>) -> anyhow::Result<Cursor
         );
     }
     if found.is_complete {
-        bail!("the export that {shown} belongs to is complete: remove the file to begin anew");
+        bail!("the export that {shown} belongs to is complete: remove the file to start over");
     }
     Ok(found)
 }
@@ -233,7 +233,7 @@ impl Export<'_> {
             let page = match self.client.ask(call.clone().query(query)).await?.0 {
                 Err(problem) if problem.status == 404 => {
                     self.terminal
-                        .message(&format!("instance {id} was removed meanwhile"));
+                        .message(&format!("instance {id} has since been removed"));
                     break;
                 }
                 page => page?,

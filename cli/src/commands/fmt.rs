@@ -64,8 +64,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
         match discover::collect(path, &mut files, &wanted) {
             Err(error) => trouble(error.to_string()),
             Ok(()) if files.len() == before => trouble(format!(
-                "{}: neither a definition nor a scenario is in this folder; names of scenarios end in \
-                 .scenario.yaml or .scenario.json; of definitions, {}",
+                "{}: this folder contains neither definitions nor scenarios; names of scenarios end in .scenario.yaml or .scenario.json; of definitions, {}",
                 path.display(),
                 definitions::WHAT
             )),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use swirl_api::instance::{GET, InstanceId, Place};
+use swirl_api::instance::{GET, InstanceId, ScopePosition};
 use swirl_api::{Instance, Status};
 use swirl_presentation::timeline::{clean, shown, told};
 
@@ -160,7 +160,7 @@ pub fn text(found: &Instance) -> String {
     text
 }
 
-fn place(scope: &Place) -> String {
+fn place(scope: &ScopePosition) -> String {
     let mut text = match (&scope.name, scope.scope.as_str()) {
         (Some(name), id) => format!("[{name}] ({id}) "),
         (None, "r") => String::new(),

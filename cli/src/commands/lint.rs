@@ -32,7 +32,7 @@ pub struct Args {
     #[arg(required_unless_present = "rules", value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// A rule that is switched off; may be given again.
+    /// A rule that is switched off; may be repeated.
     #[arg(long, value_name = "RULE", value_parser = lint::known)]
     allow: Vec<&'static Rule>,
 
@@ -44,7 +44,7 @@ pub struct Args {
     #[arg(long)]
     offline: bool,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 

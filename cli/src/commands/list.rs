@@ -104,7 +104,7 @@ fn more(page: &Instances) -> Option<String> {
     let more = listing::after(page.next.as_deref())?;
     Some(match page.instances.is_empty() {
         false => more,
-        true => format!("nothing yet among {} instances; {more}", page.scanned),
+        true => format!("no match yet among {} instances; {more}", page.scanned),
     })
 }
 
@@ -183,7 +183,7 @@ mod tests {
         let none = page(Some("~b"), json!([]));
         assert_eq!(
             more(&none).unwrap(),
-            "nothing yet among 7 instances; there may be more: --after '~b'"
+            "no match yet among 7 instances; there may be more: --after '~b'"
         );
         assert_eq!(more(&page(None, json!([]))), None);
     }

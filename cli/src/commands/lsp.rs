@@ -47,7 +47,7 @@ pub fn run(_: &Args, _: &Terminal) -> anyhow::Result<u8> {
     let (connection, reader, writer) = connected();
     let (id, _) = connection
         .initialize_start()
-        .context("the editor did not begin")?;
+        .context("the editor didn't send its first messages")?;
     let version = env!("CARGO_PKG_VERSION");
     let about = json!({
         "capabilities": Session::capabilities(),
@@ -55,7 +55,7 @@ pub fn run(_: &Args, _: &Terminal) -> anyhow::Result<u8> {
     });
     connection
         .initialize_finish(id, about)
-        .context("the editor did not begin")?;
+        .context("the editor didn't send its first messages")?;
     serve(&connection, Arc::new(Files))?;
     drop(connection);
     for thread in [reader, writer] {
@@ -115,7 +115,7 @@ fn read(input: &mut impl BufRead) -> io::Result<Option<Message>> {
     }
     if let Some(length) = lengths(&header).find(|length| *length > MESSAGE_BYTES_MAX) {
         return invalid(format!(
-            "a message is said to have {length} bytes; at most {MESSAGE_BYTES_MAX} are allowed"
+            "a message claims to have {length} bytes; at most {MESSAGE_BYTES_MAX} are allowed"
         ));
     }
     Message::read(&mut header.chain(input))

@@ -171,7 +171,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
     };
     if detected.edition == args.to.edition() {
         let (file, name) = (args.file.display(), args.to.name());
-        let detail = format!("{file} is of {name} already");
+        let detail = format!("{file} is already a document of {name}");
         terminal.failure(&detail, &format!("error: {detail}"));
         return Ok(1);
     }
@@ -280,7 +280,7 @@ fn save(args: &Args, migrated: &Migrated, format: Format, output: Output) -> any
     let count = migrated.parts.len() + 1;
     let Some(path) = &args.out else {
         if count > 1 && output != Output::Json {
-            bail!("the definition becomes {count} documents; give a folder for them: -o DIR/");
+            bail!("the definition becomes {count} documents: name a folder for them with -o DIR/");
         }
         return Ok(());
     };

@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(long = "out", short, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// A definition that the scenario refers to as a file, so that the test follows its changes; may be given again.
+    /// A definition that the scenario refers to as a file, so that the test follows its changes; may be repeated.
     /// All other definitions become part of the scenario as they were deployed.
     #[arg(long, value_name = "FILE")]
     definition: Vec<PathBuf>,
@@ -129,7 +129,7 @@ pub async fn export(client: &Client, id: &str) -> anyhow::Result<Result<Export, 
         }
         if export.instances.len() == INSTANCES_MAX {
             bail!(
-                "the instance started more than {INSTANCES_MAX} others: that is too much for one scenario"
+                "the instance started more than {INSTANCES_MAX} others: that is too many for one scenario"
             );
         }
         let call = GET.at(&InstanceId { id: id.clone() });

@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(value_name = "EXPORT", required_unless_present = "id")]
     exports: Vec<PathBuf>,
 
-    /// A changed definition that replaces the recorded one of the same workflow; may be given again.
+    /// A changed definition that replaces the recorded one of the same workflow; may be repeated.
     #[arg(long, required = true, value_name = "FILE")]
     definition: Vec<PathBuf>,
 

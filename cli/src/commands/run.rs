@@ -63,7 +63,7 @@ pub struct Args {
     #[arg(long, short, default_value = "{}", value_name = "JSON")]
     pub input: String,
 
-    /// Another definition that the workflow runs as its sub-workflow; may be given again.
+    /// Another definition that the workflow runs as its sub-workflow; may be repeated.
     #[arg(long, value_name = "FILE")]
     pub with: Vec<PathBuf>,
 
@@ -71,21 +71,21 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER")]
     pub store: Option<PathBuf>,
 
-    /// If the store is damaged, go on with what can be read, and say what is gone. The damaged files are kept.
+    /// If the store is damaged, continue with what can be read, and report what is lost. The damaged files are kept.
     #[arg(long, requires = "store")]
     pub accept_loss: bool,
 
-    /// A secret, as NAME=VALUE or NAME=@FILE; may be given again. Other secrets are read from the environment, as
+    /// A secret, as NAME=VALUE or NAME=@FILE; may be repeated. Other secrets are read from the environment, as
     /// SWIRL_SECRET_NAME.
     #[arg(long, value_name = "NAME=VALUE")]
     pub secret: Vec<String>,
 
     /// A CloudEvent in JSON. It is sent as soon as an instance waits for an event, and after 10 s at the latest; may be
-    /// given again.
+    /// repeated.
     #[arg(long, value_name = "FILE")]
     pub event: Vec<PathBuf>,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     pub allow_host: Vec<String>,
 
@@ -183,7 +183,7 @@ async fn run_one(
     let root = root.map_or_else(|| id.to_string(), |first| first.header.trace_root());
     let mut put_off = PutOff::new(root.clone(), |names| {
         terminal.message(&format!(
-            "this could not be carried out so far; trying again for {} s: {names}",
+            "not carried out yet; retrying for {} s: {names}",
             GIVEN_UP_AFTER.as_secs()
         ));
     });
@@ -200,7 +200,7 @@ async fn run_one(
         let begun = first.map_or(instance.header.started_at, |first| first.header.started_at);
         let say = |left: left::Left| {
             terminal.message(&format!(
-                "instance {last} has ended; waiting for {} that it started (Ctrl-C ends this, --no-wait doesn't begin it)",
+                "instance {last} has ended; waiting for {} that it started (press Ctrl-C to stop waiting; --no-wait doesn't wait at all)",
                 left.text()
             ));
         };
@@ -323,8 +323,7 @@ async fn deploy(
             Ok((id.workflow.to_string(), id.version.to_string()))
         }
         Deployed::Conflict(id) => Err(format!(
-            "error: the store holds another definition as {id}, and definitions are immutable under \
-             id and version: raise the version, or take another store"
+            "error: the store has a different definition {id}; definitions are immutable under id and version: raise the version, or use another store"
         )),
         Deployed::Invalid(problems) => {
             let lines: Vec<String> = problems

@@ -31,7 +31,7 @@ enum Task {
     List(List),
     /// Pauses the schedule of a workflow, in all versions, until it is resumed.
     Pause(ScheduleArgs),
-    /// Resumes the schedule. Starts that were missed while it was paused are not made up for.
+    /// Resumes the schedule. Starts that were missed while it was paused are not caught up.
     Resume(ScheduleArgs),
     /// Starts an instance now, in addition to those that the schedule starts.
     Fire(ScheduleArgs),
@@ -175,12 +175,12 @@ fn filled(filled: &Backfilled) -> String {
         let outcome = match (new, filled.dry_run) {
             (true, true) => "would be started",
             (true, false) => "started",
-            (false, _) => "was there already",
+            (false, _) => "existed already",
         };
         text.push_str(&format!("{at}  {}  {outcome}\n", clean(id)));
     }
     if filled.starts.is_empty() {
-        text.push_str("the schedule has no start in this time\n");
+        text.push_str("the schedule has no starts in this period\n");
     }
     text
 }
@@ -216,11 +216,11 @@ mod tests {
         let (done, dry) = (told(false, &["1", "2"]), told(true, &["1", "2"]));
         assert_eq!(
             done,
-            format!("{at}  1  started\n{at}  2  was there already\n")
+            format!("{at}  1  started\n{at}  2  existed already\n")
         );
         assert_eq!(
             dry,
-            format!("{at}  1  would be started\n{at}  2  was there already\n")
+            format!("{at}  1  would be started\n{at}  2  existed already\n")
         );
         assert!(told(false, &[]).contains("no start"));
     }

@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
-    let text = read(&args.file)?;
+    let text = read_file_or_stdin(&args.file)?;
     let kind = match text.trim_ascii_start().starts_with(b"[") {
         true => BATCHED,
         false => STRUCTURED,
@@ -43,7 +43,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 }
 
 /// The content of a file, or of stdin.
-pub(super) fn read(file: &str) -> anyhow::Result<Vec<u8>> {
+pub(super) fn read_file_or_stdin(file: &str) -> anyhow::Result<Vec<u8>> {
     let mut text = Vec::new();
     if file == "-" {
         std::io::stdin().lock().read_to_end(&mut text)?;
@@ -75,7 +75,10 @@ pub(super) fn outcome(event: &Reach, became: &str) -> String {
         add_line(format!("reached {}", clean(id)));
     }
     for workflow in &event.collected_by {
-        add_line(format!("waits for others to start {}", clean(workflow)));
+        add_line(format!(
+            "waits for other events to start {}",
+            clean(workflow)
+        ));
     }
     for reason in &event.reasons {
         add_line(format!("nothing received it: {}", clean(reason)));
@@ -109,7 +112,7 @@ mod tests {
         /shop 7 accepted
           started order 2f6c
           reached 88ab
-          waits for others to start pair
+          waits for other events to start pair
           it is kept for instances that wait for it later
         /shop 8 accepted
           nothing received it: no deployed workflow consumes the type 't'

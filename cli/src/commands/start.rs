@@ -85,7 +85,7 @@ pub fn run(args: &Args, terminal: &Terminal) -> anyhow::Result<u8> {
 /// A random key, so that a start can be repeated when it is unknown whether it was carried out.
 pub(super) fn drawn_key() -> anyhow::Result<String> {
     let mut bytes = [0u8; 16];
-    getrandom::fill(&mut bytes).context("no random key can be made")?;
+    getrandom::fill(&mut bytes).context("no random key can be generated")?;
     Ok(format!("drawn-{:032x}", u128::from_be_bytes(bytes)))
 }
 

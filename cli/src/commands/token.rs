@@ -48,11 +48,11 @@ struct Create {
     #[arg(long, value_name = "NAME")]
     name: String,
 
-    /// A role that it grants: viewer, operator, deployer or admin; may be given again.
+    /// A role that it grants: viewer, operator, deployer or admin; may be repeated.
     #[arg(long, required = true, value_name = "ROLE")]
     role: Vec<Role>,
 
-    /// A namespace to which it is restricted; may be given again [default: all].
+    /// A namespace to which it is restricted; may be repeated [default: all].
     #[arg(long, value_name = "NAME")]
     namespace: Vec<String>,
 
@@ -107,7 +107,7 @@ fn text(token: Option<&str>, entry: &TokenEntry) -> anyhow::Result<String> {
     let mut text = String::new();
     if let Some(token) = token {
         text.push_str(&format!(
-            "The token, shown this once, for SWIRL_TOKEN or a file of its own:\n\n{token}\n\n\
+            "The token, for SWIRL_TOKEN or a file of its own; it is shown only once:\n\n{token}\n\n\
              Its entry, for the file of auth.tokens_file:\n\n"
         ));
     }
@@ -147,8 +147,7 @@ fn from_stdin() -> anyhow::Result<String> {
     let visible = token.chars().all(|c| c.is_ascii_graphic());
     if !visible || !(CHARS_MIN..=CHARS_MAX).contains(&token.len()) {
         bail!(
-            "a token has {CHARS_MIN} to {CHARS_MAX} visible ASCII characters, which must have been \
-             drawn and not thought out: the hash is a fast one"
+            "a token has {CHARS_MIN} to {CHARS_MAX} visible ASCII characters and must be generated at random: its hash is a fast one"
         );
     }
     Ok(token.to_owned())

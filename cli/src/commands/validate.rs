@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long)]
     offline: bool,
 
-    /// A host from which documents may be fetched, in addition to this machine; may be given again.
+    /// A host from which documents may be fetched, in addition to this machine; may be repeated.
     #[arg(long, value_name = "HOST")]
     allow_host: Vec<String>,
 
@@ -185,7 +185,7 @@ pub(super) fn definitions(paths: &[PathBuf], trouble: &mut impl FnMut(String)) -
         match discover::collect(path, &mut files, &is_definition) {
             Err(error) => trouble(error.to_string()),
             Ok(()) if files.len() == before => trouble(format!(
-                "{}: no definition is in this folder; {}",
+                "{}: this folder contains no definitions; {}",
                 path.display(),
                 definitions::WHAT
             )),
@@ -294,7 +294,7 @@ pub fn human(read: &Read, colour: bool) -> String {
             count => format!("{count} places are"),
         };
         text.push_str(&format!(
-            "{name}: hint: {places} written as for SonataFlow, and rewritten by 'swirl migrate --from sonataflow {name}'\n"
+            "{name}: hint: {places} written for SonataFlow; 'swirl migrate --from sonataflow {name}' rewrites them\n"
         ));
     }
     text
@@ -416,7 +416,7 @@ mod tests {
             "{shown}"
         );
         assert!(
-            shown.contains("hint: 2 places are written as for SonataFlow"),
+            shown.contains("hint: 2 places are written for SonataFlow"),
             "{shown}"
         );
     }

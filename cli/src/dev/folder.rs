@@ -26,13 +26,13 @@ pub struct Folder {
     folder: PathBuf,
     api: Api,
     reader: DocumentReader,
-    known: BTreeMap<PathBuf, Known>,
+    known: BTreeMap<PathBuf, KnownFile>,
     looked: Looked,
     /// The last problem with the folder itself.
     trouble: Option<String>,
 }
 
-struct Known {
+struct KnownFile {
     stamp: Stamp,
     /// The definition in the file, if it was deployed.
     id: Option<DefinitionId>,
@@ -132,7 +132,7 @@ impl Folder {
                 let (id, again) = self.deploy(&file, before.as_ref()).await;
                 let again = again.map(|again| (again, Instant::now()));
                 let id = id.or(former);
-                self.known.insert(file, Known { stamp, id, again });
+                self.known.insert(file, KnownFile { stamp, id, again });
             }
         }
     }
@@ -140,7 +140,7 @@ impl Folder {
     /// Removed files: their definitions start no new instances, neither by schedule nor by event nor by request.
     async fn forget(&mut self, files: &[PathBuf]) {
         let gone = self.known.extract_if(.., |file, _| !files.contains(file));
-        let gone: Vec<(PathBuf, Known)> = gone.collect();
+        let gone: Vec<(PathBuf, KnownFile)> = gone.collect();
         if gone.is_empty() {
             return;
         }
@@ -184,13 +184,15 @@ impl Folder {
     async fn delete(&self, name: &str, id: &DefinitionId) {
         match self.api.service.delete(&*self.api.queries, id, true).await {
             Ok(Deletion::Deleted(0)) => {
-                tracing::info!("{name} is gone: {id} starts no new instances");
+                tracing::info!("{name} was removed: {id} starts no new instances");
             }
             Ok(Deletion::Deleted(instances)) => tracing::info!(
-                "{name} is gone: {id} starts no new instances; {instances} instances continue to their end"
+                "{name} was removed: {id} starts no new instances; {instances} instances continue to their end"
             ),
-            Ok(Deletion::InUse(_) | Deletion::Unknown) => tracing::info!("{name} is gone"),
-            Err(error) => tracing::error!("{name} is gone, but {id} cannot be deleted: {error}"),
+            Ok(Deletion::InUse(_) | Deletion::Unknown) => tracing::info!("{name} was removed"),
+            Err(error) => {
+                tracing::error!("{name} was removed, but {id} cannot be deleted: {error}")
+            }
         }
     }
 
@@ -224,18 +226,19 @@ impl Folder {
                 (Some(id), None)
             }
             Ok(Outcome::Replaced(id)) => {
-                tracing::info!("{name}: {id} is deployed in place of its former content");
+                tracing::info!("{name}: {id} is deployed and replaces its previous content");
                 (Some(id), None)
             }
             Ok(Outcome::Conflict(id)) => {
-                tracing::error!("{name}: {id} is deployed with another content: raise the version");
+                tracing::error!(
+                    "{name}: {id} is already deployed with different content: raise the version"
+                );
                 (Some(id), None)
             }
             Ok(Outcome::InUse(id, instances)) => {
                 if !matches!(before, Some(Again::InUse(_))) {
                     tracing::warn!(
-                        "{name}: {instances} instances of {id} run or have failed, so its former content \
-                         stays until they have ended; raise the version to deploy the new one now"
+                        "{name}: {instances} instances of {id} run or have failed, so its previous content stays until they have ended; raise the version to deploy the new one now"
                     );
                 }
                 (Some(id), Some(Again::InUse(instances)))

@@ -93,7 +93,7 @@ impl Insight for DevInsight {
             }
             (Ok(_), None) => report.ok(
                 "store",
-                "instances are kept in memory, and are gone when this process ends",
+                "instances are kept in memory and are lost when this process ends",
             ),
             (Ok(_), Some(folder)) => report.ok(
                 "store",
@@ -105,7 +105,7 @@ impl Insight for DevInsight {
             false => report.warning(
                 "access",
                 format!("anyone who can reach {} may do everything", self.address),
-                "listen on 127.0.0.1; 'swirl coordinator' knows tokens",
+                "listen on 127.0.0.1; 'swirl coordinator' supports tokens",
             ),
         }
         report

@@ -75,7 +75,7 @@ impl Log {
             tokio::time::sleep(pause).await;
             let begun = Instant::now();
             if let Err(error) = self.look().await {
-                tracing::warn!("the log is late: {error}");
+                tracing::warn!("the log lags behind: {error}");
             }
             pause = LOOK.max(begun.elapsed() * PAUSE_TIMES);
         }
@@ -110,7 +110,7 @@ impl Log {
                     names.learn(&printed.forks);
                 }
                 for entry in &page.entries {
-                    let name = names.as_ref().and_then(|names| names.of(&entry.scope));
+                    let name = names.as_ref().and_then(|names| names.name_of(&entry.scope));
                     write(summary, entry, name, &mut printed.told);
                 }
             }

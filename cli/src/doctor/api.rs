@@ -42,7 +42,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
     match body.version.as_deref() {
         Some(VERSION) => report.ok("api", format!("Swirl {VERSION} at {url}")),
         Some(other) => {
-            let message = format!("Swirl {other} at {url}, and this is {VERSION}");
+            let message = format!("Swirl {other} at {url}, but this is {VERSION}");
             report.warning("api", message, "use the same version everywhere");
         }
         None => {
@@ -57,12 +57,12 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
                 report.warning("api-ready", clean(reason), "see the checks above");
             }
             if body.limited.is_empty() {
-                report.ok("api-ready", "it can work");
+                report.ok("api-ready", "it is ready");
             }
         }
         Ok(answer) => {
             let problem: Problem = answer.json().await.unwrap_or_default();
-            let message = format!("it cannot work: {}", clean(&problem.detail));
+            let message = format!("it is not ready: {}", clean(&problem.detail));
             report.error("api-ready", message, "check its log, and Redis");
         }
         Err(error) => report.error("api-ready", format!("{error:#}"), hint),
@@ -73,7 +73,7 @@ pub async fn api(report: &mut Report, url: &str, target: &Target) {
     };
     match client.ask(LIST.ask().query(query)).await {
         Ok(Answered(Err(problem))) => {
-            let hint = "without a token that it accepts, nothing can be done there";
+            let hint = "nothing works there without a valid token";
             report.error("api-access", refusal(&problem), hint);
         }
         Ok(_) if target.token.is_some() => report.ok("api-access", "the token is accepted"),

@@ -198,7 +198,7 @@ impl Mock {
     async fn to_request(&self, parts: &Parts, content: Bytes) -> Result<Response, RunError> {
         let Some(url) = self.hosts.meant(parts.uri.path(), parts.uri.query()) else {
             let what = format!("{} {}", parts.method, parts.uri);
-            return Err(RunError::Failed(format!("nobody answers '{what}'")));
+            return Err(RunError::Failed(format!("no mock answers '{what}'")));
         };
         let headers = parts.headers.iter();
         let headers = headers.map(|(name, value)| {
@@ -237,7 +237,7 @@ impl Mock {
         };
         let name = call.function.clone();
         self.note(|seen| seen.calls.push(call));
-        match answering(&self.answers, function, &arguments, &asked, now())? {
+        match answering(&self.answers, function, None, &arguments, &asked, now())? {
             Answering::Never => std::future::pending().await,
             Answering::Unknown => Err(RunError::UnlistedFunction(name)),
             Answering::Error { .. } => Err(RunError::Skipped(

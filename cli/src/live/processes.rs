@@ -78,7 +78,7 @@ impl Processes {
         for (is_coordinator, waiting) in waiting {
             let line = timeout(READY_MAX, waiting)
                 .await
-                .context("a process doesn't get ready")??;
+                .context("a process doesn't become ready")??;
             if is_coordinator {
                 let url = line.split("the API is at ").nth(1).unwrap_or_default();
                 let server = url.split("/api/").next().unwrap_or_default();

@@ -129,7 +129,7 @@ fn tokens_of_a_provider_grant_access() {
     let refused = ask(&["cancel", "x"], &["staff"]);
     let said = stderr(&refused);
     assert!(
-        said.contains("needs the role operator, and 'ada' has viewer"),
+        said.contains("needs the role operator, but 'ada' has viewer"),
         "{said}"
     );
     let unknown = ask(&["cancel", "x"], &["sre"]);

@@ -36,7 +36,7 @@ async fn definitions_follow_replaced_and_removed_files() {
 
     // It has no instances, so it is replaced.
     write(path, "one", "Changed");
-    dev.said("one:1 is deployed in place of its former content")
+    dev.said("one:1 is deployed and replaces its previous content")
         .await;
     let instance = started(&dev, "one").await;
     assert_eq!(instance["scopes"][0]["state"], "Changed", "{instance:#}");
@@ -54,7 +54,7 @@ async fn definitions_follow_replaced_and_removed_files() {
         );
         dev.post(&cancel, &[JSON], "").await.is(202);
     }
-    dev.said("two:1 is deployed in place of its former content")
+    dev.said("two:1 is deployed and replaces its previous content")
         .await;
     let new = started(&dev, "two").await;
     assert_eq!(new["scopes"][0]["state"], "Changed", "{new:#}");

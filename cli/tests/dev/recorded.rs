@@ -70,6 +70,71 @@ async fn histories_keep_what_the_flag_says() {
     }
 }
 
+/// Its last call fails.
+const CALLS: &str = r#"
+id: calls
+version: "1"
+specVersion: "0.8"
+functions:
+  - {name: echo, operation: "http://ADDRESS/openapi.json#echo"}
+  - {name: flaky, operation: "http://ADDRESS/openapi.json#flaky"}
+states:
+  - name: Work
+    type: operation
+    actions:
+      - {name: n1, functionRef: {refName: echo, arguments: {number: 1}}}
+      - {name: n2, functionRef: {refName: echo, arguments: {number: 2}}}
+      - {name: n3, functionRef: {refName: echo, arguments: {number: 3}}}
+      - {name: n4, functionRef: {refName: echo, arguments: {number: 4}}}
+      - {name: n5, functionRef: {refName: echo, arguments: {number: 5}}}
+      - {name: n6, functionRef: {refName: echo, arguments: {number: 6}}}
+      - {name: n7, functionRef: {refName: flaky, arguments: {key: recent, failures: 1}}}
+    end: true
+"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_keeps_its_last_calls_until_it_ends() {
+    let address = demo().await;
+    let folder = tempfile::tempdir().unwrap();
+    let document = CALLS.replace("ADDRESS", &address.to_string());
+    std::fs::write(folder.path().join("calls.sw.yaml"), document).unwrap();
+    let dev = started(folder.path(), &["--history-data", "errors"]).await;
+    let path = "/api/v1/workflows/calls/instances";
+    let id = dev.post(path, &[JSON], "{}").await.is(201)["id"].clone();
+    let path = format!("/api/v1/instances/{}", id.as_str().unwrap());
+    dev.until(&path, "the failure", |one| one["status"] == "faulted")
+        .await;
+    let numbers = async || {
+        let history = dev.get(&format!("{path}/history")).await.is(200);
+        let entries = history["entries"].as_array().unwrap().clone();
+        let answered = entries
+            .iter()
+            .filter(|entry| entry["event"] == "action_completed" && entry.get("data").is_some());
+        answered
+            .map(|entry| {
+                assert!(entry["data"].get("result").is_some(), "{entry:#}");
+                entry["data"]["arguments"]["number"].clone()
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(numbers().await, [4, 5, 6]);
+    // As it was at an earlier line.
+    let history = dev.get(&format!("{path}/history")).await.is(200);
+    let entries = history["entries"].as_array().unwrap();
+    let is_it =
+        |entry: &serde_json::Value| entry["event"] == "action_completed" && entry["action"] == "n6";
+    let line = entries.iter().position(is_it).unwrap() + 1;
+    let then = dev.get(&format!("{path}?at={line}")).await.is(200);
+    assert_eq!(then["entry"]["data"]["arguments"]["number"], 6, "{then:#}");
+    dev.post(&format!("{path}/retry"), &[JSON], "")
+        .await
+        .is(202);
+    dev.until(&path, "the end", |one| one["status"] == "completed")
+        .await;
+    assert_eq!(numbers().await, [0; 0]);
+    dev.kill();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn another_word_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,13 +1,17 @@
 //! Deploying a definition: written in the console, or begun with a deployed one, with the files that it refers to.
 
 use askama::Template;
+use axum::Json;
 use axum::extract::Query;
 use axum::http::StatusCode;
+use axum::response::IntoResponse;
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
 use swirl_api::definitions::{
     DEPLOY, DeployQuery, Deployed, Deployment, GET, GetQuery, Outcome, Version,
 };
+use swirl_authoring::lsp::completions;
+use tokio::task::spawn_blocking;
 
 use super::findings::{Found, found};
 use super::instance::bare;
@@ -217,6 +221,25 @@ fn sent(form: &Form, dry_run: bool) -> (Deployment, DeployQuery) {
 /// Checks a document that is being written, and draws it.
 pub async fn check(visitor: Visitor, form: Form) -> Answer {
     page(&checked(&visitor, &form).await?)
+}
+
+/// What fits at the cursor of a document that is being written, as the language server says it: nothing but the form is
+/// needed for that.
+pub async fn complete(_: Visitor, form: Form) -> Answer {
+    let number = |name: &str| {
+        let detail = || format!("'{name}' must be a whole number");
+        let number = form.get(name).parse::<usize>();
+        number.map_err(|_| Failure::new(StatusCode::BAD_REQUEST, detail()))
+    };
+    let (line, character) = (number("line")?, number("character")?);
+    let document = form.get("document").replace("\r\n", "\n");
+    let files = files_of(&form);
+    let found = spawn_blocking(move || completions(&document, line, character, files)).await;
+    let found = found.map_err(|error| {
+        let detail = format!("the completions cannot be found: {error}");
+        Failure::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
+    })?;
+    Ok(Json(found).into_response())
 }
 
 /// The page of the editor with the outcome of a check, for browsers without scripts.

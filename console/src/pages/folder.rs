@@ -102,8 +102,12 @@ pub async fn list(visitor: Visitor, form: Form) -> Answer {
                 refusals += 1;
                 refused(row, refusal, &deployment.document);
             }
-            // No other one was tried, so there is nothing to tell but this.
-            Err(refusal) if deployed + refusals == 0 => return Err(refusal.into()),
+            // No other one was tried, so there is nothing to tell: the visitor signs in again.
+            Err(refusal)
+                if deployed + refusals == 0 && refusal.status == StatusCode::UNAUTHORIZED =>
+            {
+                return Err(refusal.into());
+            }
             Err(refusal) => {
                 row.is_bad = true;
                 row.told = format!(

@@ -373,24 +373,26 @@ fn data(found: &Instance) -> Vec<Tree> {
 }
 
 /// The data of the main flow as text.
-fn editable(places: &[swirl_api::instance::Place]) -> Option<String> {
+fn editable(places: &[swirl_api::instance::ScopePosition]) -> Option<String> {
     let text = format!("{:#}", root(places)?.data.as_ref()?);
     (text.len() <= EDITED_BYTES_MAX).then_some(text)
 }
 
-fn root(places: &[swirl_api::instance::Place]) -> Option<&swirl_api::instance::Place> {
+fn root(
+    places: &[swirl_api::instance::ScopePosition],
+) -> Option<&swirl_api::instance::ScopePosition> {
     places.iter().find(|place| place.scope == ROOT)
 }
 
 /// Whether an action failed, or a branch in which one may have failed.
-fn may_skip(places: &[swirl_api::instance::Place]) -> bool {
+fn may_skip(places: &[swirl_api::instance::ScopePosition]) -> bool {
     let failed = places.iter().filter(|place| place.error.is_some());
     let mut skippable = failed.map(|place| place.action.is_some() || place.branches.is_some());
     skippable.any(|is_skippable| is_skippable)
 }
 
 /// The state of the main flow, if it waited for branches.
-fn branched(places: &[swirl_api::instance::Place]) -> String {
+fn branched(places: &[swirl_api::instance::ScopePosition]) -> String {
     let root = root(places).filter(|root| root.branches.is_some());
     root.and_then(|root| root.state.clone()).unwrap_or_default()
 }

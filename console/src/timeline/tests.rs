@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 use swirl_api::history::HistoryEntry;
-use swirl_api::instance::Place;
+use swirl_api::instance::ScopePosition;
 use swirl_model::time::Timestamp;
 
 use super::*;
@@ -30,6 +30,18 @@ fn shown(steps: &Steps) -> Shown<'_> {
         unfold: "/i?",
         by_clock: false,
     }
+}
+
+#[test]
+fn a_label_is_not_repeated() {
+    let history = [
+        entry(0, "r", entered("A")),
+        entry(0, "r", left("A")),
+        entry(0, "r", json!({"event": "ended", "status": "completed"})),
+    ];
+    let steps = Steps::new(&history, None);
+    let html = timeline(&shown(&steps));
+    assert_eq!(html.matches("+0 ms").count(), 1, "{html}");
 }
 
 #[test]
@@ -81,10 +93,10 @@ fn rows_have_names_times_and_words() {
 #[test]
 fn what_is_under_way_ends_now() {
     let history = [entry(0, "r", entered("Wait"))];
-    let place = Place {
+    let place = ScopePosition {
         scope: "r".to_owned(),
         doing: "waiting for events".to_owned(),
-        ..Place::default()
+        ..ScopePosition::default()
     };
     let steps = Steps::new(&history, Some(&[place]));
     let html = timeline(&shown(&steps));

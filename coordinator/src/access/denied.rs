@@ -7,7 +7,7 @@ use swirl_access::Role;
 /// The reason why a request is refused. It never repeats what was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Denied {
-    #[error("this needs a token, in the header 'Authorization: Bearer TOKEN'")]
+    #[error("a token is required, in the header 'Authorization: Bearer TOKEN'")]
     Missing,
     /// Includes the reason.
     #[error("the token is not accepted: {0}")]
@@ -15,7 +15,7 @@ pub enum Denied {
     /// The sender has sent too many tokens that were not accepted.
     #[error("too many tokens from this address were not accepted: try again in {} s", .0.as_secs())]
     TooMany(Duration),
-    #[error("this needs the role {role}, and '{name}' has {has}")]
+    #[error("this needs the role {role}, but '{name}' has {has}")]
     Role {
         role: Role,
         name: String,

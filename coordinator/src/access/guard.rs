@@ -300,7 +300,7 @@ mod tests {
         let refused = ask("Bearer see-secret", Need::Operate).await.unwrap_err();
         assert_eq!(
             refused.to_string(),
-            "this needs the role operator, and 'see' has viewer"
+            "this needs the role operator, but 'see' has viewer"
         );
         let refused = ask("Bearer elsewhere-secret", Need::Read).await;
         assert!(matches!(refused, Err(Denied::Namespace { .. })));

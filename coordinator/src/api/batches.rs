@@ -57,7 +57,7 @@ pub async fn create(
         return Err(Problem::conflict(
             "too-many-batches",
             format!(
-                "{} batches are under way: stop one, or wait until one has ended",
+                "{} batches are active: stop one, or wait for one to end",
                 limits.active
             ),
         ));
@@ -120,7 +120,7 @@ fn order(
     if asked.query.trim().is_empty() {
         return Err(Problem::bad_request(
             "empty-query",
-            "a batch needs a query: an empty one would mean all instances",
+            "a batch needs a query: an empty one would select all instances",
         ));
     }
     let reason = request::reason(asked.reason)?;

@@ -91,7 +91,8 @@ impl Checks {
             Err(_) => {
                 let mut report = Report::default();
                 let message = format!("the checks took longer than {} s", RUN_MAX.as_secs());
-                let hint = "run 'swirl doctor' on this machine: it prints each result as it comes";
+                let hint =
+                    "run 'swirl doctor' on this machine: it prints each result as it arrives";
                 report.error("checks", message, hint);
                 report
             }

@@ -72,7 +72,7 @@ pub async fn retry(
     let is_corrected = correction.is_some();
     if letter.kind == TASK && is_corrected {
         let detail =
-            "this message is a task, which has nothing that can be corrected: correct its instance";
+            "this message is a task, which has no content to correct: correct its instance instead";
         return Err(Problem::conflict("letter-of-task", detail));
     }
     match (task(&letter), correction) {

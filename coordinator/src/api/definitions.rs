@@ -23,8 +23,8 @@ use swirl_service::{Audited, Deletion};
 
 use super::documents::Wanted;
 use super::paging;
+use super::permits;
 use super::pictures::Shown;
-use super::places;
 use super::problem::{Problem, bounded, cut};
 use super::request::{self, Parameters, Unread, located};
 use super::serve::{Asked, Done};
@@ -53,10 +53,10 @@ pub async fn deploy(
         (None, Some(Extension(Peer(peer)))) => peer.to_string(),
         (None, None) => String::new(),
     };
-    let Some(place) = api.deployments.enter(&caller) else {
+    let Some(permit) = api.deployments.enter(&caller) else {
         return Err(too_many());
     };
-    let _place = place.wait().await;
+    let _permit = permit.wait().await;
     let Checked {
         outcome,
         warnings,
@@ -86,8 +86,7 @@ pub async fn deploy(
             return Err(Problem::conflict(
                 "definition-conflict",
                 format!(
-                    "{id} is deployed with another content (of the document, or of something it \
-                     refers to), and definitions are immutable under id and version: raise the version"
+                    "{id} is already deployed with different content (of the document, or of a file that it refers to); definitions are immutable under id and version: raise the version"
                 ),
             )
             .with(|more| {
@@ -139,8 +138,8 @@ fn too_many() -> Problem {
         StatusCode::TOO_MANY_REQUESTS,
         "too-many-deployments",
         format!(
-            "{} deployments of yours are under way: wait until one of them is answered",
-            places::CALLER_MAX
+            "{} of your deployments are in progress: wait for one to finish",
+            permits::CALLER_MAX
         ),
     )
 }
@@ -176,9 +175,9 @@ async fn read(query: DeployQuery, headers: &HeaderMap, body: Unread) -> Result<S
 }
 
 /// The position of a definition in the listing: by workflow, then in the order of deployment.
-type Place = (String, i64, String);
+type ListPosition = (String, i64, String);
 
-fn place_of(deployed: &Deployed) -> Place {
+fn place_of(deployed: &Deployed) -> ListPosition {
     let id = deployed.id();
     let deployed_at = deployed.head.deployed_at.0;
     (id.workflow.to_string(), deployed_at, id.version.to_string())
@@ -189,7 +188,7 @@ pub async fn list(
     Asked { query, .. }: Asked<Nothing, PageQuery, Nothing>,
 ) -> Result<Definitions, Problem> {
     let limit = paging::limit(query.limit)?;
-    let after: Option<Place> = paging::place(query.after.as_deref())?;
+    let after: Option<ListPosition> = paging::place(query.after.as_deref())?;
     let catalog = api.service.registry.catalog().await?;
     let open = catalog
         .open()
@@ -246,8 +245,7 @@ pub async fn delete(
         }
         Deletion::InUse(instances) => {
             let detail = format!(
-                "{instances} instances of {} run or have failed: wait for their end, cancel them, or let \
-                 them continue to their end with 'force=true'",
+                "{instances} instances of {} run or have failed: wait for them to end, cancel them, or let them run to their end with 'force=true'",
                 cut(&id.to_string())
             );
             Err(Problem::conflict("definition-in-use", detail)

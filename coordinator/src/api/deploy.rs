@@ -18,8 +18,8 @@ use super::documents::Documents;
 use super::hosts::plain_host;
 use super::insight::Insight;
 use super::letters::DeadLetters;
+use super::permits::DeploymentPermits;
 use super::pictures::Pictures;
-use super::places::Places;
 use super::ready::Readiness;
 use super::rehearsing::Rehearsals;
 use crate::access::Access;
@@ -37,7 +37,7 @@ pub struct Parts {
     reader: Arc<dyn Reader>,
     deployer: Deployer,
     /// Limits documents that are being read.
-    pub(super) deployments: Places,
+    pub(super) deployments: DeploymentPermits,
     pub(crate) access: Arc<Access>,
     stopping: Arc<AtomicBool>,
     /// The host names that requests may use in addition to this machine's; `None` allows any.
@@ -94,7 +94,7 @@ impl Api {
     ) -> Api {
         Api(Arc::new(Parts {
             deployer: Deployer::new(service.clone(), queries.clone()),
-            deployments: Places::default(),
+            deployments: DeploymentPermits::default(),
             service,
             queries,
             reader,

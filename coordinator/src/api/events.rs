@@ -148,7 +148,7 @@ pub async fn explain(
     let events = read(&headers, body, EVENT_BYTES_MAX).await;
     let events = events.map_err(|error| error.problem)?;
     let [event] = &events[..] else {
-        let detail = "one event is explained at a time";
+        let detail = "only one event can be explained at a time";
         return Err(Problem::bad_request("invalid-event", detail));
     };
     let only = match &query.instance {

@@ -62,7 +62,7 @@ pub async fn shown(
         scopes.iter().for_each(|scope| names.learn_scope(scope));
         let places = open.take(SCOPES_MAX).map(|scope| {
             let mut place = place(&definition.workflow, scope);
-            place.name = names.of(&scope.id);
+            place.name = names.name_of(&scope.id);
             place
         });
         view.scopes = places.collect();

@@ -14,6 +14,7 @@ use swirl_presentation::Names;
 use super::Api;
 use super::instance_view::shown;
 use super::problem::Problem;
+use super::recent;
 use super::rewind;
 use super::serve::Asked;
 use super::start;
@@ -36,7 +37,7 @@ pub async fn one(
     let called = api.service.called(&id).await?;
     if let Some(at) = query.at {
         if query.wait.is_some() {
-            let detail = "'wait' and 'at' exclude each other";
+            let detail = "'wait' and 'at' can't be combined";
             return Err(Problem::bad_request("invalid-query", detail));
         }
         let found = api.queries.instance(&called).await?;
@@ -104,7 +105,7 @@ async fn named(
         before = page.before;
     }
     for (entry, shown) in entries.iter().zip(&mut shown) {
-        shown.place = names.of(&entry.scope);
+        shown.place = names.name_of(&entry.scope);
     }
     Ok(shown)
 }
@@ -124,7 +125,7 @@ pub async fn history(
     let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let known = match (since.last, since.after, since.to) {
         (Some(_), Some(_), _) => {
-            let detail = "'after' and 'last' exclude each other";
+            let detail = "'after' and 'last' can't be combined";
             return Err(Problem::bad_request("invalid-query", detail));
         }
         (Some(last), None, None) => Err(last),
@@ -148,7 +149,11 @@ pub async fn history(
         return Err(Problem::no_instance(id.as_str()));
     };
     let page = api.queries.history_page(&id, part).await?;
-    let page = page.at(api.service.clock.now());
+    let mut page = page.at(api.service.clock.now());
+    // The last calls are among the last entries.
+    if page.before + page.entries.len() as u64 >= page.total {
+        recent::fill_in(&api, &instance, &mut page.entries).await?;
+    }
     let shown = &page.entries[..page.entries.len().min(limit)];
     let entries = named(&api, &instance.header, shown, page.before).await?;
     let end = since.to.map_or(page.total, |to| to.min(page.total));

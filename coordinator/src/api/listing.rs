@@ -3,7 +3,7 @@
 use futures::StreamExt;
 use futures::stream;
 use serde_json::{Map, Value};
-use swirl_api::instance::{InstanceSummary, Instances, ListQuery, Place};
+use swirl_api::instance::{InstanceSummary, Instances, ListQuery, ScopePosition};
 use swirl_api::{Condition, Nothing};
 use swirl_instance_query::Declared;
 use swirl_model::attribute::Attributes;
@@ -42,7 +42,7 @@ pub(super) fn search_of(view: &SavedView) -> ListQuery {
 struct Row {
     summary: Summary,
     is_waiting: bool,
-    place: Option<Place>,
+    place: Option<ScopePosition>,
 }
 
 /// Conditions on a row in addition to the store's filter.

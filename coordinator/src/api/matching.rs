@@ -21,7 +21,7 @@ const WAITING_AT_ONCE: usize = 500;
 
 /// All instances that match a query.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct Matched {
     pub ids: Vec<InstanceId>,
     known: HashSet<InstanceId>,
     counts: Counts,
@@ -29,7 +29,7 @@ pub(super) struct Found {
     pub scanned: usize,
 }
 
-pub(super) async fn find(api: &Api, query: &str, limits: BatchLimits) -> Result<Found, Problem> {
+pub(super) async fn find(api: &Api, query: &str, limits: BatchLimits) -> Result<Matched, Problem> {
     let declared = listing::declared(api, query).await?;
     let query = listing::parse(api, query, &declared)?;
     let filter = Filter {
@@ -37,7 +37,7 @@ pub(super) async fn find(api: &Api, query: &str, limits: BatchLimits) -> Result<
         examined_max: limits.examined,
         ..query.filter(&declared)
     };
-    let found: Mutex<Found> = Mutex::default();
+    let found: Mutex<Matched> = Mutex::default();
     // Only one row is returned, to end the search when there are too many.
     let keep = |row: &Summary| {
         let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +85,7 @@ async fn find_waiting(
     api: &Api,
     query: &swirl_instance_query::Query,
     mut filter: Filter,
-    found: &Mutex<Found>,
+    found: &Mutex<Matched>,
     limits: BatchLimits,
 ) -> Result<(Option<String>, usize), Problem> {
     let mut examined = 0;
@@ -105,7 +105,7 @@ async fn find_waiting(
     }
 }
 
-impl Found {
+impl Matched {
     fn add(&mut self, row: &Summary) {
         let id = &row.header.id;
         // An instance whose status changes during the search may occur twice.

@@ -95,13 +95,13 @@ fn continuing(
 ) -> Result<Action, Problem> {
     if context.is_some() && data.is_none() {
         let detail =
-            "'context' goes with 'data': give both, the data as it is if it needs no change";
+            "'context' needs 'data': pass both, with the current data if it doesn't change";
         return Err(Problem::bad_request("invalid-operation", detail));
     }
     match (data, patch) {
         (Some(_), Some(_)) => {
             let detail =
-                "give either 'data' or 'patch': a patch changes the data that the instance has";
+                "pass either 'data' or 'patch': a patch changes the instance's current data";
             Err(Problem::bad_request("invalid-operation", detail))
         }
         (Some(Json(data)), None) => Ok(Action::Edit {

@@ -30,7 +30,7 @@ pub fn number(
     if (1..=max).contains(&number) {
         return Ok(number);
     }
-    let detail = format!("'{name}' is from 1 to {max}");
+    let detail = format!("'{name}' must be from 1 to {max}");
     Err(Problem::bad_request("invalid-query", detail))
 }
 
@@ -45,7 +45,7 @@ pub fn place<P: DeserializeOwned>(after: Option<&str>) -> Result<Option<P>, Prob
         _ => Err(Problem::new(
             StatusCode::BAD_REQUEST,
             "unknown-place",
-            "'after' is the 'next' of another page of the same listing",
+            "'after' must be the 'next' of another page of the same listing",
         )),
     }
 }

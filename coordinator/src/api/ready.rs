@@ -26,12 +26,12 @@ pub struct Readiness {
 #[derive(Default)]
 struct Looks {
     is_looking: AtomicBool,
-    last: watch::Sender<Option<Found>>,
+    last: watch::Sender<Option<CurrentLimits>>,
 }
 
 /// The limits in force, and when they were found.
 #[derive(Clone)]
-struct Found {
+struct CurrentLimits {
     at: Instant,
     limited: Result<Vec<String>>,
 }
@@ -71,7 +71,7 @@ impl Readiness {
                 // Requests that find it under way still get its result.
                 drop(looking);
                 let at = Instant::now();
-                looks.last.send_replace(Some(Found { at, limited }));
+                looks.last.send_replace(Some(CurrentLimits { at, limited }));
             };
             let threads = self.threads.clone();
             threads.unwrap_or_else(Handle::current).spawn(looked);

@@ -84,8 +84,7 @@ impl Rehearsals {
         let request = serde_json::to_vec(asked).map_err(|error| failed(&error))?;
         match self.run(&request).await.map_err(|error| failed(&error))? {
             Ended::TooLate => Ok(stopped(format!(
-                "it was stopped after {} s of real time, and had not come to an end: it goes round in circles, or does \
-                 too much; say in 'until' when the run stops, or limit what repeats",
+                "it was stopped after {} s of real time before it ended: it loops, or does too much; set in 'until' when the run stops, or limit what repeats",
                 self.0.time_max.as_secs()
             ))),
             Ended::Answered {
@@ -99,7 +98,7 @@ impl Rehearsals {
                 }
                 if errors.contains(NO_MEMORY) {
                     return Ok(stopped(
-                        "it needed more than 256 MiB of memory: it goes round in circles, or its data is too large"
+                        "it needed more than 256 MiB of memory: it loops, or its data is too large"
                             .to_owned(),
                     ));
                 }

@@ -149,7 +149,7 @@ fn wrong(error: &str) -> String {
     }
     for (text, means) in [
         ("missing field `", "is missing"),
-        ("duplicate field `", "is given twice"),
+        ("duplicate field `", "appears twice"),
     ] {
         if let Some(at) = said.find(text) {
             return format!("the parameter '{}' {means}", quoted(&said[at..]));
@@ -176,7 +176,7 @@ pub fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<Option<&'a str>,
     value.to_str().map(Some).map_err(|_| {
         Problem::bad_request(
             "invalid-header",
-            format!("the header {name} holds other characters than visible ASCII"),
+            format!("the header {name} contains characters other than visible ASCII"),
         )
     })
 }
@@ -242,7 +242,10 @@ pub fn draw() -> Result<String, Problem> {
         Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
             "no-randomness",
-            format!("no random id can be made: {}", bounded(&error.to_string())),
+            format!(
+                "no random id can be generated: {}",
+                bounded(&error.to_string())
+            ),
         )
     })?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -289,7 +292,7 @@ mod tests {
                 "there is no parameter 'foo'; this request takes 'limit', 'deep', 'name'",
             ),
             ("limit=1", "the parameter 'name' is missing"),
-            ("name=a&name=b", "the parameter 'name' is given twice"),
+            ("name=a&name=b", "the parameter 'name' appears twice"),
         ] {
             let request = Request::builder()
                 .uri(format!("/?{query}"))

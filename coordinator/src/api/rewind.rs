@@ -13,6 +13,7 @@ use swirl_presentation::Rewound;
 use super::Api;
 use super::instance_view::{SCOPES_MAX, shown};
 use super::problem::Problem;
+use super::recent;
 
 /// The limits on the entries that are considered before the requested one: their number, and the number of reads.
 const ENTRIES_MAX: u64 = 20_000;
@@ -56,7 +57,9 @@ pub async fn past(api: &Api, instance: &Instance, at: u64) -> Result<Past, Probl
 
 /// Returns the instance at the entry with this number, in the form of [`shown`].
 pub async fn view(api: &Api, instance: Instance, at: u64) -> Result<swirl_api::Instance, Problem> {
-    let past = past(api, &instance, at).await?;
+    let mut past = past(api, &instance, at).await?;
+    let last = past.entries.len().saturating_sub(1);
+    recent::fill_in(api, &instance, &mut past.entries[last..]).await?;
     let rewound = Rewound::new(&past.definition.workflow, &past.entries);
     let output = instance.state.output.as_ref().map(Value::from);
     let mut scopes = rewound.places();

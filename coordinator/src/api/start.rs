@@ -117,7 +117,7 @@ pub(super) fn parse_wait(text: &str) -> Result<Duration, Problem> {
     if duration.months > 0 || wait > WAIT_MAX {
         return Err(Problem::bad_request(
             "invalid-query",
-            "'wait' is PT60S at most",
+            "'wait' must be at most PT60S",
         ));
     }
     Ok(wait)

@@ -49,7 +49,7 @@ pub async fn states(
         let found = found?;
         let name = found.state.as_deref();
         let name = name.and_then(|name| known(&definition, name));
-        let into = name.map_or(&mut elsewhere, |name| states.of(name));
+        let into = name.map_or(&mut elsewhere, |name| states.state_mut(name));
         found.add_to(into);
     }
     let all = definition.workflow.states.iter();
@@ -104,14 +104,14 @@ async fn newest(
 }
 
 /// Where an instance is, in its main flow.
-struct Found {
+struct MainFlowPosition {
     state: Option<String>,
     status: Status,
     suspended: bool,
     waiting: bool,
 }
 
-impl Found {
+impl MainFlowPosition {
     fn add_to(&self, occupancy: &mut Occupancy) {
         if self.status == Status::Faulted {
             occupancy.faulted += 1;
@@ -123,9 +123,13 @@ impl Found {
     }
 }
 
-async fn look(api: &Api, definition: &Definition, summary: Summary) -> Result<Found, Problem> {
+async fn look(
+    api: &Api,
+    definition: &Definition,
+    summary: Summary,
+) -> Result<MainFlowPosition, Problem> {
     let (status, suspended) = (summary.status, summary.suspended);
-    let mut found = Found {
+    let mut found = MainFlowPosition {
         state: None,
         status,
         suspended,

@@ -43,7 +43,7 @@ pub fn file(report: &mut Report, name: &str, path: &Path) {
 pub fn one(report: &mut Report, name: &str, whom: &str, der: &[u8]) {
     let Ok(certificate) = Certificate::from_der(der) else {
         let message = format!("a certificate of {whom} cannot be read");
-        return report.warning(name, message, "its dates are not known");
+        return report.warning(name, message, "its dates cannot be read");
     };
     let validity = certificate.tbs_certificate.validity;
     let now = SystemTime::now();
@@ -54,20 +54,20 @@ pub fn one(report: &mut Report, name: &str, whom: &str, der: &[u8]) {
     let until = validity.not_after.to_date_time();
     let whom = format!("the certificate of {whom}");
     if begins > now {
-        let message = format!("{whom} is not good yet");
+        let message = format!("{whom} is not valid yet");
         return report.error(name, message, "check the clock of this machine");
     }
     match ends.duration_since(now) {
         Err(_) => {
-            let message = format!("{whom} was good until {until}");
+            let message = format!("{whom} expired at {until}");
             report.error(name, message, "renew it: connections fail");
         }
         Ok(left) if left < SOON => {
             let days = left.as_secs() / DAY.as_secs();
-            let message = format!("{whom} is good for {days} more days, until {until}");
+            let message = format!("{whom} expires in {days} days, at {until}");
             report.warning(name, message, "renew it");
         }
-        Ok(_) => report.ok(name, format!("{whom} is good until {until}")),
+        Ok(_) => report.ok(name, format!("{whom} is valid until {until}")),
     }
 }
 

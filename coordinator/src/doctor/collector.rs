@@ -22,9 +22,12 @@ pub async fn collector(report: &mut Report, config: &Config) {
     let hint = "traces and metrics are lost meanwhile: check telemetry.otlp_endpoint and any firewalls in between";
     let plain = host.trim_start_matches('[').trim_end_matches(']');
     match timeout(ANSWER_MAX, TcpStream::connect((plain, port))).await {
-        Ok(Ok(_)) => report.ok("collector", format!("somebody listens at {host}:{port}")),
+        Ok(Ok(_)) => report.ok(
+            "collector",
+            format!("something accepts connections at {host}:{port}"),
+        ),
         Ok(Err(error)) => {
-            let message = format!("nothing listens at {host}:{port}: {error}");
+            let message = format!("nothing accepts connections at {host}:{port}: {error}");
             report.error("collector", message, hint);
         }
         Err(_) => report.error("collector", format!("{host}:{port} doesn't answer"), hint),

@@ -81,8 +81,8 @@ fn coordinator(report: &mut Report, config: &Config) {
             }
         },
         None if !settings.listen.ip().is_loopback() && config.auth.mode == AuthMode::On => {
-            let message = "the API speaks no TLS: tokens can be read on their way";
-            let hint = "set coordinator.tls_cert and coordinator.tls_key, or put a proxy with TLS before it";
+            let message = "the API doesn't use TLS: tokens can be read in transit";
+            let hint = "set coordinator.tls_cert and coordinator.tls_key, or put a TLS proxy in front of it";
             report.warning("coordinator.tls_cert", message, hint);
         }
         None => {}
@@ -105,7 +105,10 @@ async fn access(report: &mut Report, config: &Config) {
         Ok(tokens) => {
             let all = tokens.all();
             if !all.is_empty() || config.auth.tokens_file.is_some() {
-                report.ok("auth.tokens", format!("{} tokens are known", all.len()));
+                report.ok(
+                    "auth.tokens",
+                    format!("{} tokens are configured", all.len()),
+                );
             }
             if all.is_empty() && config.auth.oidc.is_none() {
                 let hint = "'swirl token create' makes one";

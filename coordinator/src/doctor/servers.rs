@@ -55,9 +55,10 @@ async fn redis(report: &mut Report, config: &Config) {
         }
         Some(found) => {
             let message = format!(
-                "the namespace '{namespace}' has {found} shards, and redis.shards is {wanted}"
+                "the namespace '{namespace}' has {found} shards, but redis.shards is {wanted}"
             );
-            let hint = format!("set redis.shards to {found}: it cannot be changed");
+            let hint =
+                format!("set redis.shards to {found}: the number of shards cannot be changed");
             report.error("redis-namespace", message, &hint);
         }
     }
@@ -79,10 +80,7 @@ pub fn skew(report: &mut Report, name: &str, whose: &str, clock_ms: i64, uncerta
     let ahead = clock_ms - now_ms();
     let message = match ahead.abs() <= SKEW_MS + uncertain_ms {
         true => {
-            return report.ok(
-                name,
-                format!("the clock of {whose} is that of this machine"),
-            );
+            return report.ok(name, format!("the clock of {whose} matches this machine's"));
         }
         false if ahead > 0 => format!("the clock of {whose} is {ahead} ms ahead of this machine's"),
         false => format!(
@@ -91,7 +89,7 @@ pub fn skew(report: &mut Report, name: &str, whose: &str, clock_ms: i64, uncerta
         ),
     };
     let hint =
-        "keep both in step (NTP): instances go by Redis' clock, tokens and logs by the machines'";
+        "synchronise the clocks (NTP): instances use Redis' clock, tokens and logs the machines'";
     report.warning(name, message, hint);
 }
 
@@ -132,14 +130,13 @@ async fn nats(report: &mut Report, config: &Config) {
                     format!("{more} messages could not be processed, and are kept as dead letters")
                 }
             };
-            let hint = "look at them on the console's page Events or with 'swirl dead-letters list'; correct them, send \
-                        them again, or drop them";
+            let hint = "see the console's page Events or 'swirl dead-letters list': correct them, send them again, or drop them";
             report.warning("nats-dead-letters", message, hint);
         }
     }
     if !seen.missing.is_empty() {
         let message = format!(
-            "the first process will make the streams {}",
+            "the first process will create the streams {}",
             seen.missing.join(", ")
         );
         report.ok("nats-stream", message);

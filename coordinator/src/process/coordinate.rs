@@ -67,46 +67,30 @@ pub async fn coordinate(
         recording: settings.recording,
         recorded_bytes_max: settings.recorded_bytes_max,
         keep_data_ms: settings.keep_data_ms,
+        recent_calls_max: settings.recent_calls_max,
         ..Settings::default()
     };
     let service = system.service_with_turns(no_calls::calls(), effects.clone(), driving.clone());
     let publishing = PublishingEffects::new(service.clone(), cluster.bus.clone());
     let mut joiner = system.driver(no_calls::calls(), Arc::new(publishing), driving);
     joiner.shares = Some(Shares::aside(threads(), aside));
-    let mut tasks = JoinSet::new();
-    tasks.spawn(keep_shards(redis.clone()));
-    let (stopping, mut stopped) = watch::channel(false);
-    let taken_in = tokio::spawn(intake::take_in(
+    let (stopping, stopped) = watch::channel(false);
+    // These end by themselves, since they finish what they have begun.
+    let intake = tokio::spawn(intake::run_intake(
         service.clone(),
         cluster.streams.clone(),
         redis.clone(),
-        async move {
-            // This also ends the wait if the sender is gone.
-            let _ = stopped.wait_for(|stopping| *stopping).await;
-        },
+        is_stopping(stopped.clone()),
     ));
-    let mut is_over = stopping.subscribe();
-    let joined = tokio::spawn(join_forks(
+    let joining = tokio::spawn(join_forks(
         Arc::new(joiner),
         Arc::new(JoinSource::new(cluster.streams.clone(), AT_ONCE)),
         cluster.streams.ack_wait() / 3,
-        async move {
-            let _ = is_over.wait_for(|stopping| *stopping).await;
-        },
+        is_stopping(stopped),
     ));
-    start(&mut tasks, service.clone(), |service| async move {
-        service.run_timers().await;
-    });
-    start(&mut tasks, service.clone(), |service| async move {
-        service.run_schedules().await;
-    });
-    start(&mut tasks, service.clone(), |service| async move {
-        service.run_reconciler(&*effects, SWEEP).await;
-    });
-    let freeing = redis.clone();
-    start(&mut tasks, service.clone(), |service| async move {
-        service.run_freeing(&freeing).await;
-    });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(keep_shards(redis.clone()));
+    sweep(&mut tasks, &service, &redis, effects);
     let batching = Batching {
         service: service.clone(),
         store: Arc::new(redis.clone()),
@@ -114,56 +98,24 @@ pub async fn coordinate(
     };
     let carried = batching.clone();
     tasks.spawn(async move { carried.run().await });
-    let namespace = cluster.streams.namespace().to_owned();
-    let published = lifecycle::publish(
-        &mut tasks,
-        &cluster,
-        &redis,
-        &namespace,
-        service.registry.clone(),
-        settings.lifecycle,
-    );
+    let backlogs = observe(&mut tasks, &cluster, &redis, &service, settings, &telemetry);
+    let api = Api::new(service, cluster.store.clone(), reader, access);
+    let api = with_settings(api, settings)
+        .with_health(Arc::new(ClusterHealth {
+            servers: cluster.servers.clone(),
+            backlogs: backlogs.clone(),
+        }))
+        .with_insight(Arc::new(ClusterInsight {
+            redis: redis.clone(),
+            backlogs,
+            config: config.clone(),
+        }))
+        .with_batches(&batching)
+        .with_auditing(auditing(&redis, settings))
+        .with_views(Arc::new(redis.clone()))
+        .with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())))
+        .with_answers(answers(&telemetry, scheme));
     let metrics = telemetry.metrics().clone();
-    let recent = service.recent.clone();
-    recent.log_unreceived(settings.log_unreceived);
-    super::count_events(&metrics, &recent);
-    tasks.spawn(share_events(redis.clone(), recent));
-    let streams = cluster.streams.clone();
-    let backlogs = Backlogs::default();
-    let seen = watch_queues(
-        redis.clone(),
-        streams,
-        published,
-        metrics.clone(),
-        backlogs.clone(),
-    );
-    tasks.spawn(seen);
-    let insight = ClusterInsight {
-        redis: redis.clone(),
-        backlogs: backlogs.clone(),
-        config: config.clone(),
-    };
-    let api = Api::new(service, cluster.store.clone(), reader, access)
-        .with_origins(&settings.origins)
-        .with_webhook_origins(&settings.webhook_origins)
-        .with_base_path(&settings.base_path);
-    let api = match &settings.hosts {
-        Some(hosts) => api.only_hosts(hosts),
-        None => api,
-    };
-    let servers = cluster.servers.clone();
-    let cluster_health = ClusterHealth { servers, backlogs };
-    let api = api.with_health(Arc::new(cluster_health));
-    let api = api.with_insight(Arc::new(insight));
-    let api = api.with_batches(&batching);
-    let api = api.with_auditing(auditing(&redis, settings));
-    let api = api.with_views(Arc::new(redis.clone()));
-    let api = match settings.rehearsals {
-        true => api.with_rehearsals(Rehearsals::by_this_program()),
-        false => api,
-    };
-    let api = api.with_dead_letters(Arc::new(Kept::new(cluster.streams.clone())));
-    let api = api.with_answers(answers(&telemetry, scheme));
     let api = api.with_metrics(Arc::new(move || metrics.text().ok()));
     let base = &settings.base_path;
     tracing::info!("the API is at {scheme}://{address}{base}/api/v1/openapi.json");
@@ -183,19 +135,96 @@ pub async fn coordinate(
     let served = server.serve(listener, stop).await;
     // This is needed if the server ended by itself.
     stopping.send_replace(true);
-    if taken_in.await.is_err() {
+    if intake.await.is_err() {
         tracing::error!("the intake of events panicked");
     }
-    if joined.await.is_err() {
+    if joining.await.is_err() {
         tracing::error!("the joining of forks panicked");
     }
     tasks.shutdown().await;
     // So that the others needn't wait for the leases to expire.
     if let Err(error) = redis.release_shards(redis.process_id()).await {
-        tracing::debug!(%error, "the shards are taken over when their leases run out");
+        tracing::debug!(%error, "the shards are taken over when their leases expire");
     }
     telemetry.shutdown(FLUSH_MAX).await;
     served.context("the server failed")
+}
+
+/// Also ends the wait if the sender is gone.
+async fn is_stopping(mut stopped: watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stopping| *stopping).await;
+}
+
+/// Starts the loops that look for due and overdue work.
+fn sweep(
+    tasks: &mut JoinSet<()>,
+    service: &Service,
+    redis: &Redis,
+    effects: Arc<PublishingEffects>,
+) {
+    start(tasks, service.clone(), |service| async move {
+        service.run_timers().await;
+    });
+    start(tasks, service.clone(), |service| async move {
+        service.run_schedules().await;
+    });
+    start(tasks, service.clone(), |service| async move {
+        service.run_reconciler(&*effects, SWEEP).await;
+    });
+    let freeing = redis.clone();
+    start(tasks, service.clone(), |service| async move {
+        service.run_freeing(&freeing).await;
+    });
+}
+
+/// Starts the tasks that publish lifecycle events, count and share received events, and watch the queues.
+fn observe(
+    tasks: &mut JoinSet<()>,
+    cluster: &Cluster,
+    redis: &Redis,
+    service: &Service,
+    settings: &Coordinator,
+    telemetry: &Telemetry,
+) -> Backlogs {
+    let namespace = cluster.streams.namespace().to_owned();
+    let published = lifecycle::publish(
+        tasks,
+        cluster,
+        redis,
+        &namespace,
+        service.registry.clone(),
+        settings.lifecycle,
+    );
+    let metrics = telemetry.metrics();
+    let recent = service.recent.clone();
+    recent.log_unreceived(settings.log_unreceived);
+    super::count_events(metrics, &recent);
+    tasks.spawn(share_events(redis.clone(), recent));
+    let backlogs = Backlogs::default();
+    tasks.spawn(watch_queues(
+        redis.clone(),
+        cluster.streams.clone(),
+        published,
+        metrics.clone(),
+        backlogs.clone(),
+    ));
+    backlogs
+}
+
+fn with_settings(api: Api, settings: &Coordinator) -> Api {
+    let api = api
+        .with_origins(&settings.origins)
+        .with_webhook_origins(&settings.webhook_origins)
+        .with_base_path(&settings.base_path);
+    let api = match &settings.hosts {
+        Some(hosts) => api.only_hosts(hosts),
+        None => api,
+    };
+    if settings.rehearsals {
+        api.with_rehearsals(Rehearsals::by_this_program())
+    } else {
+        api
+    }
 }
 
 /// The audit log, with the number of entries that an operator has set.

@@ -61,7 +61,7 @@ struct Work {
 }
 
 /// Processes events until `stop` is done, while no other coordinator does.
-pub async fn take_in(
+pub async fn run_intake(
     service: Service,
     streams: Streams,
     redis: Redis,
@@ -81,7 +81,7 @@ pub async fn take_in(
             progress: Arc::new(Progress::new(intake.stream(), intake.after())),
             stopping,
         };
-        let ended = read(intake, work, over, &redis, &mut stop).await;
+        let ended = read_as_reader(intake, work, over, &redis, &mut stop).await;
         if ended == Ended::Stopped {
             return;
         }
@@ -102,10 +102,10 @@ async fn begin(streams: &Streams, redis: &Redis) -> Intake {
                     Ok(intake) => return intake,
                     Err(error) => tracing::warn!(%error, "the stream of events cannot be opened"),
                 }
-                leave(redis, None).await;
+                release_role(redis, None).await;
             }
             // An earlier attempt of this process ended without releasing the role.
-            Ok(Reading::On) => leave(redis, None).await,
+            Ok(Reading::On) => release_role(redis, None).await,
             Ok(Reading::Other) => {}
             Err(error) => tracing::warn!(%error, "the reader of the events cannot be determined"),
         }
@@ -122,7 +122,7 @@ enum Ended {
     Unreadable,
 }
 
-async fn read(
+async fn read_as_reader(
     mut intake: Intake,
     work: Work,
     over: watch::Sender<bool>,
@@ -135,8 +135,8 @@ async fn read(
     let ended = tokio::select! {
         biased;
         () = stop => Ended::Stopped,
-        () = keep(redis, &progress) => Ended::Lost,
-        () = spread(&mut intake, work, &mut working) => Ended::Unreadable,
+        () = keep_role(redis, &progress) => Ended::Lost,
+        () = process_batches(&mut intake, work, &mut working) => Ended::Unreadable,
     };
     over.send_replace(true);
     let finish = async { while working.join_next().await.is_some() {} };
@@ -149,14 +149,14 @@ async fn read(
     }
     working.shutdown().await;
     if ended != Ended::Lost {
-        leave(redis, Some(&progress)).await;
+        release_role(redis, Some(&progress)).await;
     }
     tracing::debug!(?ended, "this coordinator no longer reads the events");
     ended
 }
 
 /// Renews the role and saves the progress. Returns when this process is no longer the reader.
-async fn keep(redis: &Redis, progress: &Progress) {
+async fn keep_role(redis: &Redis, progress: &Progress) {
     loop {
         sleep(KEEP).await;
         match redis.read_events(TTL_MS, progress.place().as_ref()).await {
@@ -169,14 +169,14 @@ async fn keep(redis: &Redis, progress: &Progress) {
 }
 
 /// Releases the role, so that other coordinators needn't wait until it expires.
-async fn leave(redis: &Redis, progress: Option<&Progress>) {
+async fn release_role(redis: &Redis, progress: Option<&Progress>) {
     let place = progress.and_then(Progress::place);
     if let Err(error) = redis.leave_events(place.as_ref()).await {
         tracing::debug!(%error, "the role of the reader cannot be released; it expires soon");
     }
 }
 
-async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) {
+async fn process_batches(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) {
     let room = Arc::new(Semaphore::new(PENDING_KIB));
     let mut turns = Turns::default();
     loop {
@@ -210,7 +210,7 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
                     let now = work.service.clock.now();
                     let said = Some(&*invalid.said);
                     work.service.recent.refused(said, Via::Nats, &reason, now);
-                    working.spawn(bury(work.clone(), incoming, reason, place));
+                    working.spawn(to_dead_letters(work.clone(), incoming, reason, place));
                 }
             }
         }
@@ -226,7 +226,7 @@ async fn spread(intake: &mut Intake, mut work: Work, working: &mut JoinSet<()>) 
             }
             let turn = turns.next(&arrival.turn_keys());
             let span = log_span(&event);
-            let taken = take(work.clone(), incoming, event, (arrival, turn), place);
+            let taken = process_in_turn(work.clone(), incoming, event, (arrival, turn), place);
             working.spawn(taken.instrument(span));
         }
     }
@@ -239,7 +239,12 @@ async fn make_room(room: &Arc<Semaphore>, incoming: &Incoming) -> Option<OwnedSe
     room.clone().acquire_many_owned(kib).await.ok()
 }
 
-async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedSemaphorePermit) {
+async fn to_dead_letters(
+    mut work: Work,
+    incoming: Incoming,
+    reason: String,
+    _place: OwnedSemaphorePermit,
+) {
     let mut pause = PAUSE;
     while !incoming.dead(&reason).await {
         if work.unless_stopping(sleep(pause)).await.is_none() {
@@ -252,7 +257,7 @@ async fn bury(mut work: Work, incoming: Incoming, reason: String, _place: OwnedS
 
 /// Processes an event when its turn comes. The turn ends, and related events follow, when the instances that the event
 /// is for have received it, when it has become a dead letter, or when the coordinator stops.
-async fn take(
+async fn process_in_turn(
     mut work: Work,
     incoming: Incoming,
     event: CloudEvent,
@@ -274,7 +279,7 @@ async fn take(
             return;
         };
         let given = || drop(turn.take());
-        let taken = AssertUnwindSafe(work.service.take_in(&event, &mut arrival, given));
+        let taken = AssertUnwindSafe(work.service.process_arrived(&event, &mut arrival, given));
         let dead = match taken.catch_unwind().await {
             Ok(Taken::Done) => return work.progress.end(incoming.sequence()),
             Ok(Taken::Never(reason)) => Some(reason),

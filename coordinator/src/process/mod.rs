@@ -21,7 +21,7 @@ use anyhow::Context;
 use swirl_config::{AuthMode, Config};
 use swirl_deployment::{DocumentReader, Loader, NAMESPACE_FUNCTIONS_URI, functions_file};
 use swirl_embedded::SystemClock;
-use swirl_functions::egress::Found;
+use swirl_functions::egress::DiscoveredServers;
 use swirl_functions::http::HttpConfig;
 use swirl_functions::resources::Hosts;
 
@@ -48,7 +48,7 @@ pub fn run(config: &Config) -> anyhow::Result<u8> {
             Box::pin(swirl_connections::stop().context("signals cannot be listened to")?);
         let hosts = &config.http.allow_hosts;
         let hosts = Hosts::parse(hosts)?.without_loopback();
-        let (found, clock) = (Found::default(), Arc::new(SystemClock));
+        let (found, clock) = (DiscoveredServers::default(), Arc::new(SystemClock));
         let http = HttpConfig {
             egress: swirl_connections::egress(config, &found),
             ..HttpConfig::default()

@@ -46,7 +46,7 @@ impl Backlogs {
         let stalled = figures.stalled.iter();
         let lines = stalled.map(|(queue, length, still)| {
             format!(
-                "{length} {queue} wait in NATS, and haven't become fewer for {} s",
+                "{length} {queue} are waiting in NATS, and their number hasn't fallen for {} s",
                 still.as_secs()
             )
         });

@@ -7,11 +7,10 @@ use std::time::Duration;
 use swirl_http_server::{Acceptor, Connections, Limits};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::threads::{Threads, elsewhere};
+use super::reserve::{Pulse, Reserve, elsewhere};
 use super::tls::Tls;
 use crate::api::{Api, health_router, router};
 
@@ -103,8 +102,8 @@ impl Server {
 
     /// Serves until `stop` is done. From then on the server isn't ready, and each response is the last of its
     /// connection. After the drain time no connection is accepted, idle ones are closed, and running requests may
-    /// finish within the limit. Connections have threads of their own. Requests are answered on the caller's threads,
-    /// except those for health and metrics, which are answered however busy these threads are.
+    /// finish within the limit. While the caller's threads are all occupied, a thread in reserve takes the connections, and
+    /// answers requests for health and metrics.
     ///
     /// # Errors
     /// The listener failed.
@@ -122,55 +121,56 @@ impl Server {
         if let Some(tls) = self.tls.clone() {
             kept.spawn(tls.keep());
         }
+        let pulse = Arc::new(Pulse::default());
+        let beating = pulse.clone();
+        kept.spawn(async move { beating.beat().await });
         // Listeners are woken by the threads that they belong to.
-        let health = self.health.take().map(TcpListener::into_std);
-        let (listener, health) = (listener.into_std()?, health.transpose()?);
-        let threads = Threads::start()?;
-        let (stopping, stopped) = oneshot::channel::<()>();
-        let mut serving = threads.spawn(self.accept(process, listener, health, stopped))?;
-        tokio::select! {
-            () = stop => drop(stopping),
-            ended = serving.end() => return ended.unwrap_or(Ok(())),
-        }
-        serving.end().await.unwrap_or(Ok(()))
-    }
-
-    /// Serves on the current threads until `stopped` is answered or dropped.
-    async fn accept(
-        self,
-        process: Handle,
-        listener: std::net::TcpListener,
-        health: Option<std::net::TcpListener>,
-        stopped: oneshot::Receiver<()>,
-    ) -> io::Result<()> {
+        let health = self.health.take().map(TcpListener::into_std).transpose()?;
+        let listener = listener.into_std()?;
+        let same = listener.try_clone()?;
         let listener = TcpListener::from_std(listener)?;
-        listener.local_addr()?;
-        let mut apart = JoinSet::new();
-        if let Some(listener) = health {
-            let listener = TcpListener::from_std(listener)?;
-            let limits = Limits {
-                connections: HEALTH_MAX,
-                of_address: HEALTH_ADDRESS_MAX,
-                ..self.limits
-            };
-            let router = health_router(self.api.clone());
-            let mut open = Connections::new(router, limits, None);
-            // This listener stays open until the last moment, so that probes see that the server isn't ready.
-            apart.spawn(async move { open.accept(&listener).await });
-        }
-        let (api, is_secure) = (self.api.clone(), self.tls.is_some());
-        let acceptor = self.tls;
+        let api = self.api.clone();
+        let acceptor = self.tls.take();
         let acceptor = acceptor.map(|tls| Arc::new(move || tls.acceptor()) as Acceptor);
-        let router = elsewhere(router(self.api, is_secure), api.clone(), process);
+        let router = router(self.api, acceptor.is_some());
+        let limits = Limits {
+            connections: HEALTH_MAX,
+            of_address: HEALTH_ADDRESS_MAX,
+            ..self.limits
+        };
+        let reserve = Reserve::start()?;
+        // This listener stays open until the last moment, so that probes see that the server isn't ready.
+        let apart = health.map(|listener| {
+            let mut open = Connections::new(health_router(api.clone()), limits, None);
+            reserve.spawn(async move {
+                if let Ok(listener) = TcpListener::from_std(listener) {
+                    open.accept(&listener).await;
+                }
+            })
+        });
+        let elsewhere = elsewhere(router.clone(), api.clone(), process);
+        let mut instead = Connections::new(elsewhere, limits, acceptor.clone());
+        let in_reserve = reserve.spawn(async move {
+            let Ok(listener) = TcpListener::from_std(same) else {
+                return;
+            };
+            loop {
+                pulse.stops().await;
+                tokio::select! {
+                    () = pulse.returns() => {}
+                    () = instead.accept(&listener) => {}
+                }
+            }
+        });
         let mut open = Connections::new(router, self.limits, acceptor);
         tokio::select! {
-            // It also ends if nobody waits for the server any more.
-            _ = stopped => {}
+            () = stop => {}
             () = open.accept(&listener) => {}
         }
         api.stop();
         // Completes only when the drain time is over.
         let _ = timeout(self.drain, open.accept(&listener)).await;
+        in_reserve.end().await;
         open.accept_rest(&listener);
         drop(listener);
         // A request that a client has just sent may still be on its way.

@@ -1,7 +1,7 @@
-//! The server of the API: connections and their threads, TLS, and a stop that lets running requests finish.
+//! The server of the API: connections, a thread in reserve, TLS, and a stop that lets running requests finish.
 
 mod connections;
-mod threads;
+mod reserve;
 mod tls;
 
 pub use connections::Server;

@@ -50,7 +50,7 @@ async fn valid_tokens_allow_what_their_roles_allow() {
             .unwrap();
         assert_eq!(response.status(), 403);
         let body: Value = response.json().await.unwrap();
-        let detail = "this needs the role deployer, and 'ada' has viewer";
+        let detail = "this needs the role deployer, but 'ada' has viewer";
         assert_eq!(body["detail"], detail);
     }
     let claims = provider.claims("viewer");
@@ -201,7 +201,7 @@ async fn the_discovery_document_must_name_the_configured_issuer() {
     settings.issuer = settings.issuer.replace("127.0.0.1", "localhost");
     let oidc = Oidc::new(settings.clone(), Arc::new(Web)).unwrap();
     let error = oidc.check().await.unwrap_err();
-    assert!(error.contains("is of the issuer"), "{error}");
+    assert!(error.contains("is from the issuer"), "{error}");
     assert_eq!(provider.oidc().check().await, Ok(1));
 
     let refused = |change: fn(&mut swirl_coordinator::access::OidcSettings)| {

@@ -13,7 +13,7 @@ mod retries;
 mod unused;
 mod waits;
 
-use swirl_documents::diagnostic::Place;
+use swirl_documents::diagnostic::SourceLocation;
 use swirl_documents::source::Node;
 use swirl_documents::suggest;
 use swirl_model::workflow::Workflow;
@@ -59,7 +59,7 @@ rules! {
 #[derive(Debug)]
 pub struct Finding {
     pub rule: &'static Rule,
-    pub place: Place,
+    pub place: SourceLocation,
     /// A sentence without its full stop.
     pub message: String,
     /// How to fix it.

@@ -17,6 +17,7 @@ mod jq;
 mod keys;
 mod names;
 mod offered;
+mod once;
 pub(crate) mod properties;
 mod scalar;
 mod serve;
@@ -36,12 +37,13 @@ use swirl_spec::resource::Resources;
 
 use crate::format;
 use analysis::Analysis;
-use expressions::{Known, VisibleVars};
+use expressions::{KnownData, VisibleVars};
 use flow::Flow;
 use names::Names;
 use task_flow::TaskFlow;
 use text::{Position, Text};
 
+pub use once::{COMPLETED_BYTES_MAX, completions};
 pub use serve::{Gone, serve};
 
 /// The maximum number of open documents. Further ones get no findings.
@@ -297,7 +299,7 @@ impl Session {
             document.parse();
         }
         let (text, Outline { names, edition, .. }) = (&document.text, &document.outline);
-        let known = Known {
+        let known = KnownData {
             flow: &document.outline.flow,
             tasks: document.outline.task_flow.as_ref(),
             schema: document.input_schema.as_ref(),

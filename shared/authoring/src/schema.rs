@@ -24,7 +24,7 @@ use swirl_spec::vocabulary;
 use crate::lsp::properties::described;
 use ask::Reader;
 use explore::Explorer;
-use known::Known;
+use known::LanguageObject;
 
 const TASKS: &str = include_str!("schema/tasks.json");
 
@@ -92,7 +92,7 @@ fn own_metadata() -> Value {
     })
 }
 
-fn explored(edition: Edition, names: BTreeSet<String>) -> (usize, Vec<Known>) {
+fn explored(edition: Edition, names: BTreeSet<String>) -> (usize, Vec<LanguageObject>) {
     let reader = Reader::new(edition, names, vocabulary::words());
     let mut explorer = Explorer::new(&reader);
     let root = explorer.definition(&vocabulary::of_definition(edition));

@@ -159,7 +159,7 @@ impl Breakers {
         tracing::warn!(
             host,
             pause_s = paused.as_secs_f64(),
-            "the host has failed {failures} times in a row: it isn't called for now"
+            "the host has failed {failures} times in a row: calls to it are paused"
         );
     }
 
@@ -238,8 +238,7 @@ impl Drop for Pass {
 /// The error of a call that is not made. Retries and `errors` treat it as a missing connection.
 pub(crate) fn refusal(what: &str, host: &str, wait: Duration) -> CallError {
     let message = format!(
-        "{what}: not called: the last calls of {host} failed, and it isn't called again before {} s \
-         have passed",
+        "{what}: not called: the last calls to {host} failed, so calls to it are paused for {} s",
         wait.as_secs_f64().ceil().max(1.0)
     );
     let mut error = CallError::new(CallErrorKind::Connection, message);

@@ -114,9 +114,9 @@ pub struct Caller {
 }
 
 /// By the keys of functions.
-type Prepared = HashMap<String, Entry>;
+type Prepared = HashMap<String, PreparedFunction>;
 
-struct Entry {
+struct PreparedFunction {
     compiled: Compiled,
     timeout: Duration,
     /// The time after which a call is late: the engine's own timeout if there is one.
@@ -243,7 +243,7 @@ impl Caller {
         for (index, (function, compiled)) in all.enumerate() {
             let Some(compiled) = compiled else { continue };
             let (late, timeout) = self.limits_of(workflow, FunctionId(index as u32));
-            let entry = Entry {
+            let entry = PreparedFunction {
                 compiled,
                 timeout,
                 late,

@@ -112,15 +112,15 @@ pub struct Egress {
     allowed: Vec<Network>,
     /// Hosts and ports of the installation's own servers, which are refused.
     own: Vec<(String, u16)>,
-    found: Found,
+    found: DiscoveredServers,
 }
 
 /// Further servers of the installation, which its clients find while they run: a Sentinel's master, nodes of clusters.
 /// Clones share them.
 #[derive(Debug, Clone, Default)]
-pub struct Found(Arc<RwLock<Vec<(String, u16)>>>);
+pub struct DiscoveredServers(Arc<RwLock<Vec<(String, u16)>>>);
 
-impl Found {
+impl DiscoveredServers {
     /// Replaces the known ones.
     pub fn set(&self, servers: Vec<(String, u16)>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = servers;
@@ -133,13 +133,13 @@ impl Found {
 }
 
 /// What is found is no part of the rules.
-impl PartialEq for Found {
-    fn eq(&self, _: &Found) -> bool {
+impl PartialEq for DiscoveredServers {
+    fn eq(&self, _: &DiscoveredServers) -> bool {
         true
     }
 }
 
-impl Eq for Found {}
+impl Eq for DiscoveredServers {}
 
 impl Default for Egress {
     /// Refuses link-local and metadata addresses.
@@ -148,7 +148,7 @@ impl Default for Egress {
             refused: NEVER.iter().filter_map(|text| text.parse().ok()).collect(),
             allowed: Vec::new(),
             own: Vec::new(),
-            found: Found::default(),
+            found: DiscoveredServers::default(),
         }
     }
 }
@@ -182,7 +182,7 @@ impl Egress {
 
     /// Refuses those of `found`, too.
     #[must_use]
-    pub fn without_found(mut self, found: Found) -> Egress {
+    pub fn without_found(mut self, found: DiscoveredServers) -> Egress {
         self.found = found;
         self
     }
@@ -271,7 +271,7 @@ pub enum Refused {
     Own { host: String, port: u16 },
 }
 
-struct Known {
+struct Resolved {
     addresses: Vec<SocketAddr>,
     until: Instant,
 }
@@ -280,7 +280,7 @@ struct Known {
 #[derive(Clone)]
 pub struct Gate {
     egress: Arc<Egress>,
-    known: Arc<Mutex<HashMap<String, Known>>>,
+    known: Arc<Mutex<HashMap<String, Resolved>>>,
 }
 
 impl fmt::Debug for Gate {
@@ -377,7 +377,7 @@ impl Gate {
             known.retain(|_, known| known.until > now);
         }
         if known.len() < KNOWN_MAX {
-            let entry = Known {
+            let entry = Resolved {
                 addresses: found.clone(),
                 until: now + KNOWN_FOR,
             };
@@ -389,7 +389,7 @@ impl Gate {
     /// As if a name had just been resolved to an address.
     #[cfg(test)]
     pub(crate) fn remember(&self, name: &str, address: IpAddr) {
-        let known = Known {
+        let known = Resolved {
             addresses: vec![SocketAddr::new(address, 0)],
             until: Instant::now() + KNOWN_FOR,
         };
@@ -557,7 +557,7 @@ mod tests {
         ] {
             assert_eq!(gate.check(host, port).await, Ok(()), "{host}:{port}");
         }
-        let found = Found::default();
+        let found = DiscoveredServers::default();
         let gate = Gate::new(Egress::default().without_found(found.clone()));
         assert_eq!(gate.check("127.0.0.1", 7001).await, Ok(()));
         found.set(vec![("127.0.0.1".to_owned(), 7001)]);

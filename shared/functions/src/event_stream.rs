@@ -1,5 +1,33 @@
 //! Streams of server-sent events, as they come in.
 
+pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
+
+pub(crate) struct StreamEvent<'t> {
+    pub(crate) id: Option<&'t str>,
+    pub(crate) data: String,
+}
+
+/// Complete events that have data.
+pub(crate) fn events(text: &str) -> impl Iterator<Item = StreamEvent<'_>> {
+    let mut data: Vec<&str> = Vec::new();
+    let mut id = None;
+    let lines = text.lines().chain(std::iter::once(""));
+    lines.filter_map(move |line| {
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => data.push(value),
+            "id" => id = Some(value),
+            "" if line.is_empty() && !data.is_empty() => {
+                let data = std::mem::take(&mut data).join("\n");
+                return Some(StreamEvent { id, data });
+            }
+            _ => {}
+        }
+        None
+    })
+}
+
 /// The end of the last complete event in a stream, if it is after the known bytes.
 pub(crate) fn last_end(stream: &[u8], known: usize) -> Option<usize> {
     let is_end = |end: &usize| {
@@ -12,6 +40,19 @@ pub(crate) fn last_end(stream: &[u8], known: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn events_are_read_with_any_line_ends() {
+        let text = ": note\nevent: message\ndata: {\"a\":\ndata: 1}\n\nid: 7\ndata:{\"b\":2}\r\n\r\nid: 8\n\ndata\n\n";
+        let found = events(text).map(|event| (event.id, event.data));
+        let expected = [
+            (None, "{\"a\":\n1}"),
+            (Some("7"), "{\"b\":2}"),
+            (Some("8"), ""),
+        ];
+        let expected = expected.map(|(id, data)| (id, data.to_owned()));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
+    }
 
     #[test]
     fn events_end_with_an_empty_line() {

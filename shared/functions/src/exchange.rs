@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use reqwest::Method;
+use reqwest::header::{AUTHORIZATION, HeaderValue};
+use reqwest::{Method, Request};
 use swirl_model::redact::Redactor;
 use swirl_ports::{Exchange, ExchangeProtocol, LastExchange};
 use url::Url;
@@ -70,6 +71,19 @@ pub(crate) fn note_message(
             receives,
         },
     });
+}
+
+/// Records the credentials of a request. Those of a request for a token aren't the call's.
+pub(crate) fn note_credentials_of(request: &Request, for_token: bool) {
+    let header = request.headers().get(AUTHORIZATION);
+    if let Some(Ok(header)) = header.filter(|_| !for_token).map(HeaderValue::to_str) {
+        note_credentials(header);
+    }
+}
+
+/// Records the credentials that a request sends, for `$authorization`.
+pub(crate) fn note_credentials(header: &str) {
+    let _ = NOTED.try_with(|(last, _)| last.note_credentials(header));
 }
 
 /// Does nothing outside of a call, such as when a document is fetched.

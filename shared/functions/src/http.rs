@@ -26,9 +26,10 @@ use url::Url;
 
 use crate::breaker::{self, BreakerConfig, Breakers};
 use crate::egress::{Egress, Gate};
+use crate::event_stream::{MEDIA_TYPE, last_end};
 use crate::servers::Servers;
 pub(crate) use crate::shown::shown;
-use crate::simulated::{Asked, Simulated, Simulation};
+use crate::simulated::{self, Asked};
 pub use crate::tls::tls;
 use crate::watch::{self, Content, Sending};
 use crate::{CallError, CallErrorKind};
@@ -96,15 +97,12 @@ pub struct Http {
     /// Other addresses for origins.
     servers: Servers,
     /// Answers in place of the network.
-    simulated: Option<Simulated>,
+    simulated: bool,
     /// Its requests are for tokens.
     for_tokens: bool,
     /// A stream of events is read only until this holds for some of its events.
     is_enough: Option<fn(&[u8]) -> bool>,
 }
-
-/// The media type of a stream of events.
-const EVENTS: &[u8] = b"text/event-stream";
 
 /// The beginning of [`Http::now`].
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
@@ -211,16 +209,16 @@ impl Http {
             config,
             gate,
             servers: Servers::default(),
-            simulated: None,
+            simulated: false,
             for_tokens: false,
             is_enough: None,
         })
     }
 
-    /// The same client without a network: the simulation answers.
+    /// The same client without a network: each call has a simulation that answers.
     #[must_use]
-    pub fn simulating(mut self, simulation: Arc<dyn Simulation>) -> Http {
-        self.simulated = Some(Simulated(simulation));
+    pub fn simulating(mut self) -> Http {
+        self.simulated = true;
         self
     }
 
@@ -240,10 +238,11 @@ impl Http {
 
     /// The time since some instant. It only moves on.
     pub(crate) fn now(&self) -> Duration {
-        match &self.simulated {
-            Some(simulated) => Duration::from_millis(simulated.0.now_ms().max(0) as u64),
-            None => BEGAN.elapsed(),
+        if !self.simulated {
+            return BEGAN.elapsed();
         }
+        let now_ms = simulated::of_call().map_or(0, |simulation| simulation.now_ms());
+        Duration::from_millis(now_ms.max(0) as u64)
     }
 
     /// The same client, with other addresses for origins.
@@ -278,10 +277,10 @@ impl Http {
         what: &str,
         make: impl Fn() -> Result<RequestBuilder, CallError>,
     ) -> Result<Answer, CallError> {
-        if let Some(simulated) = &self.simulated {
+        if self.simulated {
             let request = make()?.build();
             let request = request.map_err(|error| self.failed(error, url, what))?;
-            return self.simulate(simulated, &request, what);
+            return self.simulate(&request, what).await;
         }
         self.gate
             .check_url(url)
@@ -356,14 +355,25 @@ impl Http {
         self.send(at, what, || make(at.clone())).await
     }
 
-    fn simulate(
+    /// Sends a request whose answer is read as it comes.
+    pub(crate) async fn open(
         &self,
-        simulated: &Simulated,
-        request: &Request,
+        request: RequestBuilder,
+        url: &Url,
         what: &str,
-    ) -> Result<Answer, CallError> {
+    ) -> Result<Response, CallError> {
+        let answer = request.send().await;
+        answer.map_err(|error| self.failed(error, url, what))
+    }
+
+    async fn simulate(&self, request: &Request, what: &str) -> Result<Answer, CallError> {
+        exchange::note_credentials_of(request, self.for_tokens);
         let asked = Asked::of(request, self.for_tokens);
-        let given = simulated.0.answer(&asked).ok_or_else(|| {
+        let given = match simulated::of_call() {
+            Some(simulation) => simulation.answer(asked).await,
+            None => None,
+        };
+        let given = given.ok_or_else(|| {
             CallError::new(CallErrorKind::Connection, format!("{what}: no answer"))
         })?;
         Ok(Answer {
@@ -389,6 +399,7 @@ impl Http {
             Ok(request)
         };
         let request = build()?;
+        exchange::note_credentials_of(&request, self.for_tokens);
         let method = request.method().clone();
         watch::sending(|| sending(&request)).await;
         exchange::note(&method, url, None);
@@ -419,7 +430,8 @@ impl Http {
             return Err(too_large());
         }
         let media = response.headers().get(CONTENT_TYPE);
-        let is_stream = media.is_some_and(|media| media.as_bytes().starts_with(EVENTS));
+        let is_stream =
+            media.is_some_and(|media| media.as_bytes().starts_with(MEDIA_TYPE.as_bytes()));
         let is_enough = self.is_enough.filter(|_| is_stream);
         let mut body = Vec::with_capacity(announced as usize);
         // Each event is looked at once: a service may send millions.
@@ -431,7 +443,7 @@ impl Http {
             let known = body.len();
             body.extend_from_slice(&chunk);
             if let Some(is_enough) = is_enough
-                && let Some(end) = crate::event_stream::last_end(&body, known)
+                && let Some(end) = last_end(&body, known)
             {
                 if is_enough(&body[seen..end]) {
                     break;

@@ -28,5 +28,5 @@ pub mod watch;
 
 pub use caller::{Caller, Gather, Needed};
 pub use error::{CallError, CallErrorKind};
-pub use problem::{Part, Problem, Site};
+pub use problem::{FaultyPart, Problem, Site};
 pub use types::{CompiledFunctions, Settings};

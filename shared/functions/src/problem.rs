@@ -37,7 +37,7 @@ impl Problem {
 
 /// The part of a function's operation that is to blame for a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Part {
+pub enum FaultyPart {
     /// The document that describes the service.
     #[default]
     Document,
@@ -53,17 +53,17 @@ pub enum Part {
 /// The reason why a function cannot be called, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unusable {
-    pub(crate) part: Part,
+    pub(crate) part: FaultyPart,
     pub(crate) reason: String,
 }
 
 impl Unusable {
-    pub(crate) fn at(part: Part, reason: String) -> Unusable {
+    pub(crate) fn at(part: FaultyPart, reason: String) -> Unusable {
         Unusable { part, reason }
     }
 
     /// The same, with the document's name.
-    pub(crate) fn of(self, uri: &str) -> Unusable {
+    pub(crate) fn in_document(self, uri: &str) -> Unusable {
         let reason = format!("`{uri}`: {}", self.reason);
         Unusable { reason, ..self }
     }
@@ -71,7 +71,7 @@ impl Unusable {
 
 impl From<String> for Unusable {
     fn from(reason: String) -> Unusable {
-        Unusable::at(Part::default(), reason)
+        Unusable::at(FaultyPart::default(), reason)
     }
 }
 
@@ -79,7 +79,7 @@ impl From<String> for Unusable {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Site {
     /// The function's `operation`. A task's call has a property of its own for each part of it.
-    Operation(Part),
+    Operation(FaultyPart),
     /// The function's `authRef`.
     Auth,
     /// The arguments in an action's call.

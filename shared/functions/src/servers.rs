@@ -19,7 +19,7 @@ pub struct Servers {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServersError {
     #[error(
-        "`{0}` names no address: write NAME=ADDRESS, where NAME is a function, its document, a gRPC service or an \
+        "`{0}` has no address: write NAME=ADDRESS, where NAME is a function, its document, a gRPC service or an \
          origin such as https://host"
     )]
     Entry(String),
@@ -75,7 +75,7 @@ impl Servers {
     }
 
     /// The address of a function's service: by the function's name, else by its document or the whole operation.
-    pub(crate) fn of(&self, function: &Function, document: Option<&str>) -> Option<&Url> {
+    pub(crate) fn address_of(&self, function: &Function, document: Option<&str>) -> Option<&Url> {
         self.named(|name| name == &*function.name)
             .or_else(|| {
                 let document = plain_name(document?);
@@ -130,7 +130,7 @@ fn without_user(entry: &str) -> String {
 /// The reason why a function without an address cannot be called.
 pub(crate) fn unknown(function: &str, service: &str, example: &str) -> String {
     format!(
-        "nothing says where {service} is: give its address to the runtime with `--function-server {function}={example}` \
+        "the address of {service} is unknown: pass it to the runtime with `--function-server {function}={example}` \
          (`functions.servers`), or give the function `metadata: {{server: \"{example}\"}}`"
     )
 }
@@ -164,7 +164,9 @@ mod tests {
         .unwrap();
         let of = |name: &str, document: &str| {
             let function = function(name, &format!("{document}#op"));
-            servers.of(&function, Some(document)).map(Url::to_string)
+            servers
+                .address_of(&function, Some(document))
+                .map(Url::to_string)
         };
         assert_eq!(
             of("hello", "specs/api.yaml").as_deref(),
@@ -183,7 +185,7 @@ mod tests {
             );
         }
         assert_eq!(of("other", "specs/other.yaml"), None);
-        let custom = servers.of(&function("f", "rest:get:/x"), None);
+        let custom = servers.address_of(&function("f", "rest:get:/x"), None);
         assert_eq!(custom.map(Url::as_str), Some("http://operation:3/"));
     }
 

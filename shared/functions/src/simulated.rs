@@ -2,9 +2,9 @@
 //!
 //! Everything above the connection is real: what a simulation is asked is what would be sent.
 
-use std::fmt;
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use reqwest::Request;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
@@ -60,21 +60,26 @@ impl Given {
     }
 }
 
-/// The services of a simulation, and its time.
+/// The services of a simulation as one call sees them, and its time.
 pub trait Simulation: Send + Sync {
     /// `None` ends the call: there is no answer, and the simulation knows why.
-    fn answer(&self, asked: &Asked) -> Option<Given>;
+    fn answer(&self, asked: Asked) -> BoxFuture<'_, Option<Given>>;
 
     /// In milliseconds since 1970.
     fn now_ms(&self) -> i64;
 }
 
-/// A simulation in place of a network.
-#[derive(Clone)]
-pub(crate) struct Simulated(pub(crate) Arc<dyn Simulation>);
+tokio::task_local! {
+    /// That of the call under way. Calls share their client, and with it the tokens that they got.
+    static OF_CALL: Arc<dyn Simulation>;
+}
 
-impl fmt::Debug for Simulated {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a simulation")
-    }
+/// Lets a call see this simulation.
+pub(crate) async fn within<T>(simulation: Arc<dyn Simulation>, call: impl Future<Output = T>) -> T {
+    OF_CALL.scope(simulation, call).await
+}
+
+/// The simulation of the call under way.
+pub(crate) fn of_call() -> Option<Arc<dyn Simulation>> {
+    OF_CALL.try_with(Arc::clone).ok()
 }

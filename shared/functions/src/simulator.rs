@@ -1,8 +1,8 @@
 //! Makes calls in a simulation: with the real callers, and without a network.
 
+use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 
-use futures::FutureExt as _;
 use swirl_model::ids::DefinitionId;
 use swirl_model::workflow::{Function, Workflow};
 use swirl_model::{Data, WorkflowError};
@@ -11,7 +11,7 @@ use tokio::runtime::Runtime;
 
 use crate::caller::Caller;
 use crate::http::{Http, HttpConfig};
-use crate::simulated::Simulation;
+use crate::simulated::{Simulation, within};
 use crate::types::CompiledFunctions;
 
 /// All simulations share its TLS configuration, which reads the host's certificates.
@@ -35,9 +35,10 @@ pub struct Simulator(Caller);
 
 impl Simulator {
     /// `None`: this machine can't make requests at all.
-    pub fn new(simulation: Arc<dyn Simulation>) -> Option<Simulator> {
+    pub fn new() -> Option<Simulator> {
+        RUNTIME.as_ref()?;
         let http = HTTP.as_ref()?.clone();
-        Some(Simulator(Caller::new(http.simulating(simulation))))
+        Some(Simulator(Caller::new(http.simulating())))
     }
 
     /// Compiles the functions of a definition, as far as they can be called.
@@ -55,9 +56,18 @@ impl Simulator {
         self.0.has(definition, function)
     }
 
-    /// The outcome of a call, or `None` if it waits for something other than a simulated answer.
-    pub fn call(&self, request: CallRequest) -> Option<Result<Data, WorkflowError>> {
-        let _context = RUNTIME.as_ref()?.enter();
-        self.0.call(request).now_or_never()
+    /// The outcome of a call whose requests the simulation answers. It takes as long as the answers do; one that waits
+    /// for anything else never ends.
+    pub async fn call(
+        &self,
+        request: CallRequest,
+        simulation: Arc<dyn Simulation>,
+    ) -> Result<Data, WorkflowError> {
+        let mut call = pin!(within(simulation, self.0.call(request)));
+        std::future::poll_fn(|context| {
+            let _entered = RUNTIME.as_ref().map(Runtime::enter);
+            call.as_mut().poll(context)
+        })
+        .await
     }
 }

@@ -7,8 +7,8 @@ use swirl_model::event::{Command, EventMatch, HistoryEntry, Input, Slot, Subscri
 use swirl_model::ids::{DefinitionId, InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::{Header, ParentLink};
 use swirl_model::scope::{
-    ActionStep, BranchResult, Cursor, Fork, ForkOrigin, ForkRun, Frame, ListRun, Position, Purpose,
-    Role, Scope, StartEvent, Timer, TimerKind, Work,
+    ActionStep, BranchResult, Cursor, Fork, ForkOrigin, ForkRun, Frame, Heard, ListRun, Position,
+    Purpose, Role, Scope, StartEvent, Timer, TimerKind, Work,
 };
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{EventId, ListId, StateId, Wait};
@@ -149,7 +149,7 @@ pub fn forked(fork: u32, total: u32) -> Cursor {
         needed: total,
         list: None,
         failed: None,
-        said: Vec::new(),
+        said: Heard::default(),
         waits: false,
     };
     blocked(Work::Fork(run))

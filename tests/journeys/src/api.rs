@@ -58,6 +58,14 @@ impl Api {
         sent.await.map(drop)
     }
 
+    /// Creates a batch and returns its id.
+    pub async fn batch(&self, batch: &Value) -> Result<String> {
+        let (kind, body) = ("application/json", batch.to_string());
+        let sent = self.ask(Method::POST, "/batches", kind, body).await?;
+        let id = sent["id"].as_str().map(str::to_owned);
+        id.with_context(|| format!("a batch without an id: {sent}"))
+    }
+
     /// Sends a CloudEvent.
     pub async fn send(&self, event: &Value) -> Result<()> {
         let kind = "application/cloudevents+json";

@@ -1,7 +1,8 @@
 //! A browser from its user's view: controls are found by their names, and each visited page is checked.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -14,6 +15,28 @@ use crate::wait::until;
 /// The rules for pages.
 const AUDIT: &str = include_str!("audit.js");
 
+/// What axe-core finds, as sentences. It must not load style sheets again: the policy of the pages forbids that.
+const AXE: &str = "
+    const done = arguments[arguments.length - 1];
+    const said = ({ id, help, nodes }) =>
+        nodes.map((one) => `axe: ${help} (${id}): ${one.html.slice(0, 160)} ${one.any[0]?.message ?? ''}`);
+    axe.run(document, { preload: false, resultTypes: ['violations'] })
+        .then(({ violations }) => done(violations.flatMap(said)), (error) => done([`axe: ${error}`]));";
+
+/// What is wanted from the journeys apart from their outcome.
+#[derive(Default)]
+pub struct Wanted {
+    /// The folder for the screenshots of the documentation.
+    pub pictures: Option<PathBuf>,
+    /// The folder for screenshots of whole pages.
+    pub pages: Option<PathBuf>,
+    /// The source of axe-core.
+    pub axe: Option<String>,
+}
+
+/// The highest picture of a page, in pixels.
+const HEIGHT_MAX: u64 = 6_000;
+
 pub struct Browser {
     driver: WebDriver,
     base: RefCell<String>,
@@ -21,8 +44,7 @@ pub struct Browser {
     scripts: bool,
     /// The statuses of refusals that the journey provoked on purpose, because the browser reports each as an error.
     refusals: RefCell<Vec<u16>>,
-    /// The folder for screenshots.
-    pictures: Option<PathBuf>,
+    wanted: Rc<Wanted>,
 }
 
 /// Whether a control cannot be used yet: the page has replaced it since it was found, or hasn't laid it out.
@@ -49,13 +71,13 @@ async fn unless_replaced(mut act: impl AsyncFnMut() -> Result<()>) -> Result<()>
 }
 
 impl Browser {
-    pub fn new(driver: WebDriver, scripts: bool, pictures: Option<PathBuf>) -> Browser {
+    pub fn new(driver: WebDriver, scripts: bool, wanted: Rc<Wanted>) -> Browser {
         Browser {
             driver,
             base: RefCell::default(),
             scripts,
             refusals: RefCell::default(),
-            pictures,
+            wanted,
         }
     }
 
@@ -69,6 +91,12 @@ impl Browser {
         let url = format!("{}/console{path}", self.base.borrow());
         self.go(&url).await?;
         self.check().await
+    }
+
+    /// As [`open`](Browser::open), if the server refuses with this status.
+    pub async fn open_refused(&self, path: &str, status: u16) -> Result<()> {
+        self.refusals.borrow_mut().push(status);
+        self.open(path).await
     }
 
     /// Opens any address without checking it.
@@ -343,10 +371,47 @@ impl Browser {
         bail!("{}:\n{}", self.address().await?, findings.join("\n"))
     }
 
+    /// Looks at a whole page: with axe-core, if it is there, and with people's eyes, if pictures of pages are wanted.
+    /// Their names begin with this one.
+    pub async fn look(&self, name: &str) -> Result<()> {
+        if let Some(axe) = &self.wanted.axe {
+            let script = format!("{axe};{AXE}");
+            let found = self.driver.execute_async(script, []).await?;
+            let found = found
+                .json()
+                .as_array()
+                .context("axe-core returned no list")?;
+            let found: Vec<&str> = found.iter().filter_map(Value::as_str).collect();
+            if !found.is_empty() {
+                bail!("{}:\n{}", self.address().await?, found.join("\n"));
+            }
+        }
+        let Some(folder) = &self.wanted.pages else {
+            return Ok(());
+        };
+        let size = "return [innerWidth, innerHeight, document.documentElement.scrollHeight]";
+        let size = self.run(size).await?;
+        let pixels = |index: usize| {
+            let pixels = size[index].as_u64().unwrap_or(1).min(HEIGHT_MAX);
+            u32::try_from(pixels).unwrap_or(1)
+        };
+        // What is as high as the window is then as high as the page.
+        self.resize(pixels(0), pixels(2)).await?;
+        self.driver
+            .screenshot(&folder.join(format!("{name}.png")))
+            .await?;
+        self.resize(pixels(0), pixels(1)).await
+    }
+
+    /// The folder for pictures of the documentation, which shows pages with scripts.
+    fn pictures(&self) -> Option<&Path> {
+        let folder = self.wanted.pictures.as_deref();
+        folder.filter(|_| self.scripts)
+    }
+
     /// Takes a screenshot of the page for the documentation, with this height in pixels, if screenshots are enabled.
     pub async fn picture(&self, name: &str, height: u32) -> Result<()> {
-        // Documentation shows pages with scripts.
-        let Some(folder) = self.pictures.as_ref().filter(|_| self.scripts) else {
+        let Some(folder) = self.pictures() else {
             return Ok(());
         };
         self.resize(1280, height).await?;
@@ -358,7 +423,7 @@ impl Browser {
 
     /// Like [`picture`](Browser::picture), of the part of the page that a selector names.
     pub async fn picture_of(&self, name: &str, selector: &str) -> Result<()> {
-        let Some(folder) = self.pictures.as_ref().filter(|_| self.scripts) else {
+        let Some(folder) = self.pictures() else {
             return Ok(());
         };
         self.resize(1280, 1000).await?;
@@ -378,7 +443,7 @@ impl Browser {
 
     /// Replaces words on the page before a picture: the names of this machine and its folders.
     pub async fn reword(&self, words: &[(&str, &str)]) -> Result<()> {
-        if self.pictures.is_none() || !self.scripts {
+        if self.pictures().is_none() {
             return Ok(());
         }
         let script = "const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -4,7 +4,7 @@
 //! have a `swirl dev` of their own; those that need tokens or NATS share a small cluster. Each has a browser with its
 //! own profile. Every visited page is checked: a journey fails on an error or warning in the browser's console (such as
 //! a violation of the Content-Security-Policy), on a control without an accessible name, and on text with too little
-//! contrast.
+//! contrast. The journeys that read every page have axe-core look at it, too, if npm could fetch that.
 //!
 //! A journey that failed is run once more, alone. If it passes then, it is reported as unsteady.
 
@@ -26,7 +26,7 @@ use anyhow::{Context, Result, anyhow};
 use futures::StreamExt;
 use thirtyfour::WebDriverRunError;
 
-use crate::browser::Browser;
+use crate::browser::{Browser, Wanted};
 use crate::chrome::Chrome;
 use crate::journeys::{ALL, Journey};
 use crate::stage::{Site, Stage};
@@ -35,10 +35,14 @@ const HELP: &str = "\
 swirl-journeys PATH-TO-SWIRL [WORD...]
 
 Runs the journeys whose names have one of the words; all of them without any. With SWIRL_PICTURES=FOLDER the pictures
-of the documentation are written there.";
+of the documentation are written there, with SWIRL_PAGES=FOLDER pictures of every page. SWIRL_AXE names the file of
+axe-core, which then looks at every page.";
 
-/// A folder for screenshots.
+/// Folders for screenshots.
 const PICTURES: &str = "SWIRL_PICTURES";
+const PAGES: &str = "SWIRL_PAGES";
+/// A file.
+const AXE: &str = "SWIRL_AXE";
 
 /// The number of journeys that run at once.
 const AT_ONCE: usize = 2;
@@ -78,7 +82,14 @@ async fn run(swirl: PathBuf, words: &[String]) -> Result<bool> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build()?;
     let chrome = Chrome::start(client.clone())?;
-    let pictures = std::env::var_os(PICTURES).map(PathBuf::from);
+    let path = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let axe =
+        path(AXE).map(|file| std::fs::read_to_string(&file).context(file.display().to_string()));
+    let wanted = Rc::new(Wanted {
+        pictures: path(PICTURES),
+        pages: path(PAGES),
+        axe: axe.transpose()?,
+    });
     let site = Rc::new(Site::new(swirl, client).await?);
     let chosen = ALL.iter().filter(|journey| {
         words.is_empty()
@@ -90,7 +101,7 @@ async fn run(swirl: PathBuf, words: &[String]) -> Result<bool> {
     let begun = Instant::now();
     let run = async |journey: &'static Journey| {
         let begun = Instant::now();
-        let result = one(journey, &chrome, &site, pictures.clone()).await;
+        let result = one(journey, &chrome, &site, wanted.clone()).await;
         let took = begun.elapsed().as_secs_f64();
         match &result {
             Ok(()) => say(&format!("ok      {} ({took:.1} s)", journey.name)),
@@ -131,12 +142,12 @@ async fn one(
     journey: &Journey,
     chrome: &Chrome,
     site: &Rc<Site>,
-    pictures: Option<PathBuf>,
+    wanted: Rc<Wanted>,
 ) -> Result<()> {
     let driver = chrome.session(journey.scripts).await?;
     let run = driver.run_and_quit(async |driver| {
         let stage = Stage {
-            browser: Browser::new(driver, journey.scripts, pictures),
+            browser: Browser::new(driver, journey.scripts, wanted),
             site: site.clone(),
         };
         let run = (journey.run)(stage);

@@ -47,8 +47,7 @@ fn missing_parts_are_found() {
     let env = Env {
         now: Timestamp(7),
         secrets: Data::NULL,
-        bounds: None,
-        room: None,
+        ..Env::default()
     };
     let mut waiting = fresh.clone();
     let outcome = step(&def, &header, &mut waiting, Input::Wake, &env);

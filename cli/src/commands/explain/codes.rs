@@ -132,7 +132,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "letter-of-task",
-        "A dead letter is a task, which has nothing that can be corrected.",
+        "A dead letter is a task, which has no content to correct.",
         "Correct the data of its instance: 'swirl retry ID --data FILE'. Sent again without a correction, the task is performed.",
     ),
     (
@@ -327,7 +327,7 @@ pub const REFUSALS: &[Row] = &[
     ),
     (
         "webhook-refused",
-        "A sender of webhooks asked whether it may deliver events, and may not.",
+        "A sender of webhooks asked to deliver events and isn't allowed to.",
         "Name it in 'coordinator.webhook_origins' (or 'swirl dev --webhook-origin').",
     ),
     (

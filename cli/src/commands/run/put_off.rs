@@ -23,7 +23,7 @@ const EVERY: Duration = Duration::from_millis(200);
 
 /// An effect could not be carried out for too long.
 #[derive(Debug, thiserror::Error)]
-#[error("giving up, because this could not be carried out within {} s: {names}", GIVEN_UP_AFTER.as_secs())]
+#[error("giving up, because these were not carried out within {} s: {names}", GIVEN_UP_AFTER.as_secs())]
 pub(super) struct GivenUp {
     names: String,
 }

@@ -136,10 +136,7 @@ async fn odd_names(dev: &Dev) {
     }
     let (code, _, told) = dev.run(&["definition", "delete", "odd/a"]);
     assert_eq!(code, Some(2), "{told}");
-    assert!(
-        told.contains("give the version too: 'odd/a:VERSION'"),
-        "{told}"
-    );
+    assert!(told.contains("add the version: 'odd/a:VERSION'"), "{told}");
     let (code, _, told) = dev.run(&["definition", "delete", "odd:b:1.0.0"]);
     assert_eq!(code, Some(1), "{told}");
     assert!(told.contains("there is no definition"), "{told}");

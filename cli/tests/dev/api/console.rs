@@ -1,5 +1,6 @@
 //! The console over HTTP, without a browser: each page shows the current state, and each form works.
 
+mod drafts;
 mod schedules;
 
 use std::cell::RefCell;
@@ -76,6 +77,7 @@ pub async fn check(dev: &Dev) {
     definitions(dev, &browser).await;
     events(dev, &browser).await;
     schedules::check(dev, &browser).await;
+    refusals(dev).await;
     batches(dev, &browser).await;
     ticked(dev, &browser).await;
     views(&browser).await;
@@ -269,7 +271,7 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
             "value=\"ordered by Ann\"",
         ],
     );
-    while_it_is_written(dev, browser).await;
+    drafts::check(dev, browser).await;
     let document = DOCUMENT.replace('\n', "\r\n");
     let fields = [("document", document.as_str()), reason];
     let deployed = browser.send("/definitions", &fields).await;
@@ -308,38 +310,29 @@ async fn definitions(dev: &Dev, browser: &Browser<'_>) {
         .refused(404, "unknown-workflow");
 }
 
-/// The editor's script requests the findings, and nothing is deployed.
-async fn while_it_is_written(dev: &Dev, browser: &Browser<'_>) {
-    let check = async |document: &str| {
-        let answer = browser
-            .send("/deploy/findings", &[("document", document)])
-            .await;
-        assert_eq!(answer.status, 200, "{}", answer.text);
-        answer.text
-    };
-    let wrong = DOCUMENT.replace("end: true", "edn: true");
-    has(
-        &check(&wrong.replace('\n', "\r\n")).await,
-        &["unknown-property", "data-line=\"6\"", "<b>error</b>"],
-    );
-    let good = check(DOCUMENT).await;
-    has(&good, &["✓ It can be deployed as written 1."]);
-    assert!(!good.contains("<b>error</b>"), "{good}");
-    has(&check(" \n").await, &["Nothing has been checked yet."]);
-    let known = dev.get("/api/v1/definitions/waiter").await.is(200);
-    let known = known["document"].as_str().unwrap();
-    has(&check(known).await, &["deployed like this already"]);
-    let other = known.replace("Begin", "Other");
-    has(&check(&other).await, &["raise the version"]);
-    has(&check(&"a".repeat(1 << 21)).await, &["larger than"]);
-    dev.get("/api/v1/definitions/written")
-        .await
-        .refused(404, "unknown-workflow");
-    let cookie = browser.cookie.borrow().clone();
-    let form = ("content-type", "application/x-www-form-urlencoded");
-    let headers = [("cookie", cookie.as_str()), form];
-    let forged = dev.post("/console/deploy/findings", &headers, "document=a");
-    assert_eq!(forged.await.status, 403, "no page of the console sent it");
+/// What isn't a page of the console, or has a wrong address, is refused with a page.
+async fn refusals(dev: &Dev) {
+    for (method, path, status, words) in [
+        (
+            Method::GET,
+            "/?trend=a&trend=b",
+            400,
+            "has &#39;trend&#39; twice",
+        ),
+        (
+            Method::GET,
+            "/batches?after=1&after=2",
+            400,
+            "has &#39;after&#39; twice",
+        ),
+        (Method::DELETE, "/instances", 405, "Method Not Allowed"),
+        (Method::GET, "/nowhere", 404, "no such page"),
+    ] {
+        let path = format!("/console{path}");
+        let answer = dev.send(method, &path, &[], "").await;
+        assert_eq!(answer.status, status, "{path}: {}", answer.text);
+        has(&answer.text, &["<h1>", words]);
+    }
 }
 
 /// A search, a preview of a batch, the batch, and its end.

@@ -98,7 +98,7 @@ states:
     let page = dev.get("/console/definitions/unmarked/1.0.0").await;
     for words in [
         "2 texts look like expressions, and are sent as they are written.",
-        "looks like an expression, and is sent as this text",
+        "looks like an expression, but is sent as this string",
         "line 8",
     ] {
         assert!(page.text.contains(words), "{words}: {}", page.text);

@@ -1,7 +1,7 @@
 //! The facts above everything else: by what people know an instance, and what it does now.
 
 use serde_json::Value;
-use swirl_api::instance::{AwaitedEvent, Place as Scope};
+use swirl_api::instance::{AwaitedEvent, ScopePosition as Scope};
 use swirl_api::{Instance, Instant, Status};
 use swirl_presentation::timeline::told as error_text;
 

@@ -126,7 +126,7 @@ fn missing(story: &Story, lines: &[usize]) -> &'static str {
     let mut entries = lines.iter().map(|index| &story.entries[*index]);
     match entries.any(|entry| entry.data_until.is_some()) {
         true => "Its data is no longer kept.",
-        false => "Its data was not recorded.",
+        false => "Its data was not recorded (history.data).",
     }
 }
 

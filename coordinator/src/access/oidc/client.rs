@@ -47,11 +47,11 @@ pub(in crate::access) struct Client {
     oidc: Arc<Oidc>,
     settings: SignInSettings,
     name: String,
-    known: Mutex<Known>,
+    known: Mutex<DiscoveryState>,
 }
 
 #[derive(Default)]
-struct Known {
+struct DiscoveryState {
     found: Option<(Instant, Arc<Discovered>)>,
     failed: Option<Instant>,
 }
@@ -111,7 +111,7 @@ impl Client {
                     known.failed = None;
                     return Ok(found);
                 }
-                Ok(Err(reason)) => tracing::warn!(reason, "the provider can't be asked"),
+                Ok(Err(reason)) => tracing::warn!(reason, "the provider can't be reached"),
                 Err(_) => tracing::warn!("the provider doesn't answer in time"),
             }
             known.failed = Some(Instant::now());
@@ -157,7 +157,7 @@ impl Client {
                 // Without the text, which has tokens.
                 let (line, column) = (error.line(), error.column());
                 away(&format!(
-                    "{endpoint} answers with what isn't a token response ({line}:{column})"
+                    "the answer of {endpoint} isn't a token response ({line}:{column})"
                 ))
             }),
             400 | 401 => match serde_json::from_slice::<Refusal>(&answer) {
@@ -166,8 +166,7 @@ impl Client {
                     tracing::warn!(error, "the provider refuses to give tokens");
                     match error.as_str() {
                         "invalid_client" | "unauthorized_client" => refused(format!(
-                            "{} doesn't accept this server as its client ({error}): the settings \
-                             auth.oidc.client_id and auth.oidc.client_secret have to be corrected",
+                            "{} doesn't accept this server as its client ({error}): correct the settings auth.oidc.client_id and auth.oidc.client_secret",
                             self.name
                         )),
                         _ => refused(format!("{} answers “{error}”", self.name)),

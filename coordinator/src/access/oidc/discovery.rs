@@ -39,7 +39,7 @@ pub(super) async fn discover(fetch: &dyn Fetch, issuer: &str) -> Result<Discover
         .map_err(|error| format!("{url} is not a discovery document: {error}"))?;
     if found.issuer != issuer {
         return Err(format!(
-            "{url} is of the issuer '{}', and auth.oidc.issuer is '{issuer}'",
+            "{url} is from the issuer '{}', but auth.oidc.issuer is '{issuer}'",
             found.issuer
         ));
     }
@@ -56,11 +56,11 @@ pub(super) async fn discover(fetch: &dyn Fetch, issuer: &str) -> Result<Discover
         let parsed = Url::parse(address).ok();
         let scheme = parsed.as_ref().map_or("", Url::scheme);
         if !matches!(scheme, "http" | "https") {
-            return Err(format!("{url} names no http or https address as {name}"));
+            return Err(format!("{url} has no http or https address in {name}"));
         }
         if issuer.starts_with("https:") && scheme != "https" {
             return Err(format!(
-                "{url} names an address without TLS as {name}: {address}"
+                "{url} has an address without TLS in {name}: {address}"
             ));
         }
     }

@@ -36,12 +36,12 @@ pub(super) struct Source {
     keys: KeySource,
     issuer: String,
     fetch: Arc<dyn Fetch>,
-    known: RwLock<Known>,
+    known: RwLock<KnownKeys>,
     asking: Mutex<Asking>,
 }
 
 #[derive(Clone, Default)]
-struct Known {
+struct KnownKeys {
     keys: Arc<Vec<Key>>,
     /// When the keys were fetched.
     at: Option<Instant>,
@@ -126,11 +126,11 @@ impl Source {
         }
     }
 
-    fn known(&self) -> Known {
+    fn known(&self) -> KnownKeys {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         match known.at {
             Some(at) if at.elapsed() < AGE_MAX => known.clone(),
-            _ => Known::default(),
+            _ => KnownKeys::default(),
         }
     }
 
@@ -156,7 +156,7 @@ impl Source {
                 asking.failures = 0;
                 asking.reason = None;
                 let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-                *known = Known {
+                *known = KnownKeys {
                     keys: Arc::new(keys),
                     at: Some(Instant::now()),
                 };

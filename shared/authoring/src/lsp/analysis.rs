@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use swirl_documents::codes;
-use swirl_documents::diagnostic::{Diagnostic, Part, Place, Severity};
+use swirl_documents::diagnostic::{Diagnostic, ExpressionPart, Severity, SourceLocation};
 use swirl_documents::source::{self, Limits};
 use swirl_model::workflow::Workflow;
 use swirl_spec::resource::Resources;
@@ -21,9 +21,9 @@ pub struct Finding {
     /// From 1, as in the reader.
     pub line: usize,
     pub column: usize,
-    part: Option<Box<Part>>,
+    part: Option<Box<ExpressionPart>>,
     /// A related location, and how it is related.
-    related: Option<(Place, String)>,
+    related: Option<(SourceLocation, String)>,
 }
 
 #[derive(Default)]

@@ -10,10 +10,10 @@ pub struct Key<'n> {
 }
 
 /// A member of an object, with its last line.
-pub type Entry<'n> = (Key<'n>, &'n Node, usize);
+pub type ObjectMember<'n> = (Key<'n>, &'n Node, usize);
 
 /// The members of an object.
-pub fn entries(node: &Node, last_line: usize) -> impl Iterator<Item = Entry<'_>> {
+pub fn entries(node: &Node, last_line: usize) -> impl Iterator<Item = ObjectMember<'_>> {
     let members = node.members().unwrap_or_default();
     members.iter().enumerate().map(move |(index, member)| {
         let next = members.get(index + 1).map(|next| next.key_line());

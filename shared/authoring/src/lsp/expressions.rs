@@ -164,7 +164,7 @@ impl VisibleVars {
         text: &Text,
         at: Position,
         names: &Names,
-        known: &Known<'_>,
+        known: &KnownData<'_>,
     ) -> Option<Value> {
         let inner = self.typed(text, at)?;
         let part = |c: char| c.is_alphanumeric() || "_$.:@".contains(c);
@@ -202,7 +202,7 @@ impl VisibleVars {
         word: &'w str,
         here: &Here<'w>,
         names: &Names,
-        known: &Known<'_>,
+        known: &KnownData<'_>,
     ) -> (&'w str, Vec<Offer>) {
         let is_path = word.starts_with('$') && self.language == Some(Language::JsonPath);
         if let Some((variable, rest)) = word.split_once('.')
@@ -319,7 +319,7 @@ impl VisibleVars {
 }
 
 /// The known data of a definition.
-pub struct Known<'a> {
+pub struct KnownData<'a> {
     pub flow: &'a Flow,
     /// Of a document of DSL 1.0.
     pub tasks: Option<&'a TaskFlow>,
@@ -335,7 +335,7 @@ struct Here<'h> {
     inner: &'h str,
 }
 
-impl Known<'_> {
+impl KnownData<'_> {
     /// The data that an expression sees.
     fn data(&self, here: &Here<'_>) -> Option<Shape> {
         let around = around::keys(here.text, here.at);
@@ -539,7 +539,7 @@ mod tests {
         let text = Text::new(format!("{before}{after}"));
         let at = text.position(before.len());
         let flow = Flow::of(&root);
-        let known = Known {
+        let known = KnownData {
             flow: &flow,
             tasks: None,
             schema: None,

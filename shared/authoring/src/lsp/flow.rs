@@ -64,7 +64,7 @@ enum When {
 }
 
 /// The computed shapes of states whose filters replace the data.
-type Found = BTreeMap<usize, Shape>;
+type ComputedShapes = BTreeMap<usize, Shape>;
 
 impl Flow {
     pub fn of(root: &Node) -> Flow {
@@ -136,7 +136,7 @@ impl Flow {
     pub fn seen(&self, at: Spot, keys: &[String], input: &Shape) -> Option<Shape> {
         let index = self.index(at)?;
         let state = &self.states[index];
-        let mut found = Found::new();
+        let mut found = ComputedShapes::new();
         let key = keys.first()?.as_str();
         let around = keys.get(1).map_or("", String::as_str);
         let outer = |name: &str| keys.iter().any(|key| key == name);
@@ -181,7 +181,7 @@ impl Flow {
     pub fn item(&self, name: &str, at: Spot, input: &Shape) -> Option<Shape> {
         let index = self.index(at)?;
         let (own, list) = self.states[index].iteration.as_ref()?;
-        let data = self.inside(index, input, &mut Found::new());
+        let data = self.inside(index, input, &mut ComputedShapes::new());
         let list = result(list, &data);
         list.at(&[Step::Item]).filter(|_| own == name).cloned()
     }
@@ -199,7 +199,7 @@ impl Flow {
     }
 
     /// The data that arrives in a state.
-    fn arriving(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
+    fn arriving(&self, index: usize, input: &Shape, found: &mut ComputedShapes) -> Shape {
         let mut data = Shape::default();
         if self.is_start(index) {
             data.merge(input.clone());
@@ -227,7 +227,7 @@ impl Flow {
     }
 
     /// The data in a state before it has done anything.
-    fn inside(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
+    fn inside(&self, index: usize, input: &Shape, found: &mut ComputedShapes) -> Shape {
         let data = self.arriving(index, input, found);
         match &self.states[index].input {
             Some(filter) => result(filter, &data),
@@ -236,7 +236,7 @@ impl Flow {
     }
 
     /// The data that a state with filters leaves.
-    fn left_by(&self, index: usize, input: &Shape, found: &mut Found) -> Shape {
+    fn left_by(&self, index: usize, input: &Shape, found: &mut ComputedShapes) -> Shape {
         if let Some(data) = found.get(&index) {
             return data.clone();
         }

@@ -11,7 +11,7 @@ const ABOUT: [(&str, &str); 77] = [
     ("abs", "the number without its sign"),
     (
         "add",
-        "the sum of all items: numbers added, texts and lists joined, objects merged",
+        "the sum of all items: numbers added, strings and lists joined, objects merged",
     ),
     (
         "all",
@@ -22,8 +22,8 @@ const ABOUT: [(&str, &str); 77] = [
         "whether some item (or some output of the condition) is true",
     ),
     ("arrays", "the input if it is a list, else nothing"),
-    ("ascii_downcase", "the text in small letters, a to z"),
-    ("ascii_upcase", "the text in capitals, A to Z"),
+    ("ascii_downcase", "the string in lower case, a to z"),
+    ("ascii_upcase", "the string in upper case, A to Z"),
     ("booleans", "the input if it is true or false, else nothing"),
     (
         "capture",
@@ -33,7 +33,7 @@ const ABOUT: [(&str, &str); 77] = [
     ("combinations", "all ways to take one item of each list"),
     (
         "contains",
-        "whether the argument is a part of the input: of a text, a list or an object",
+        "whether the argument is a part of the input: of a string, a list or an object",
     ),
     ("del", "the input without the values at the paths"),
     (
@@ -41,7 +41,7 @@ const ABOUT: [(&str, &str); 77] = [
         "the input without the values at the listed paths",
     ),
     ("empty", "nothing: no output at all"),
-    ("endswith", "whether the text ends with the argument"),
+    ("endswith", "whether the string ends with the argument"),
     ("error", "ends the evaluation with an error"),
     ("explode", "the code points of the text"),
     ("first", "the first output or item"),
@@ -53,7 +53,7 @@ const ABOUT: [(&str, &str); 77] = [
     ),
     (
         "fromdate",
-        "seconds since 1970 of a text such as `2024-11-05T08:15:30Z`",
+        "seconds since 1970 of a string such as `2024-11-05T08:15:30Z`",
     ),
     ("fromjson", "the value of the JSON text"),
     (
@@ -66,24 +66,24 @@ const ABOUT: [(&str, &str); 77] = [
     ),
     (
         "gsub",
-        "the text with every match of the regular expression replaced",
+        "the string with every match of the regular expression replaced",
     ),
     (
         "has",
         "whether the object has the key, or the list the index",
     ),
-    ("implode", "the text of a list of code points"),
+    ("implode", "the string of a list of code points"),
     ("in", "whether the input is a key of the argument"),
     (
         "index",
-        "the first position of the text or item; null if there is none",
+        "the first position of the string or item; null if there is none",
     ),
-    ("indices", "all positions of the text or item"),
+    ("indices", "all positions of the string or item"),
     ("inside", "whether the input is a part of the argument"),
     ("isempty", "whether the expression has no output"),
     (
         "join",
-        "the items as one text, with the argument between them",
+        "the items as one string, with the argument between them",
     ),
     (
         "keys",
@@ -96,7 +96,10 @@ const ABOUT: [(&str, &str); 77] = [
         "how many items, members or characters there are; of a number its amount",
     ),
     ("limit", "the first so many outputs of the expression"),
-    ("ltrimstr", "the text without the argument at its beginning"),
+    (
+        "ltrimstr",
+        "the string without the argument at its beginning",
+    ),
     ("map", "the list with the expression applied to each item"),
     (
         "map_values",
@@ -129,25 +132,25 @@ const ABOUT: [(&str, &str); 77] = [
     ("recurse", "the input and all values below it"),
     ("reverse", "the list from its end to its beginning"),
     ("round", "the number, rounded"),
-    ("rtrimstr", "the text without the argument at its end"),
-    ("scan", "the matches of the regular expression, as texts"),
+    ("rtrimstr", "the string without the argument at its end"),
+    ("scan", "the matches of the regular expression, as strings"),
     ("select", "the input if the condition is true, else nothing"),
     ("sort", "the list in order"),
     (
         "sort_by",
         "the list, sorted by the values of the expression",
     ),
-    ("split", "the parts of the text between the separators"),
-    ("startswith", "whether the text begins with the argument"),
+    ("split", "the parts of the string between the separators"),
+    ("startswith", "whether the string begins with the argument"),
     (
         "sub",
-        "the text with the first match of the regular expression replaced",
+        "the string with the first match of the regular expression replaced",
     ),
     ("test", "whether the regular expression matches"),
     ("to_entries", "the object as a list of keys and values"),
     ("tojson", "the value as JSON text"),
-    ("tonumber", "the number that the text represents"),
-    ("tostring", "the value as text; a text as it is"),
+    ("tonumber", "the number that the string represents"),
+    ("tostring", "the value as a string; strings unchanged"),
     ("transpose", "rows as columns"),
     ("type", "the kind of the value, such as `object`"),
     ("unique", "the list in order, each item once"),

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use swirl_documents::source::Node;
 
-use super::entries::{Entry, entries, items};
+use super::entries::{ObjectMember, entries, items};
 use super::shape::{Shape, Step, result};
 
 /// A position in the text: line and character, from 1.
@@ -166,7 +166,13 @@ impl Followed {
     }
 
     /// Follows a task, and returns its output.
-    fn task(&mut self, entry: &Entry<'_>, given: &Shape, left: &mut Left, depth: usize) -> Shape {
+    fn task(
+        &mut self,
+        entry: &ObjectMember<'_>,
+        given: &Shape,
+        left: &mut Left,
+        depth: usize,
+    ) -> Shape {
         let (key, task, last_line) = entry;
         self.steps += 1;
         if self.steps > STEPS_MAX {

@@ -48,14 +48,14 @@ type Asked = (String, String, Option<String>);
 
 /// A document, and the location in it at which values are tried.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct TrialLocation {
     document: Value,
     pub(super) pointer: String,
 }
 
-impl Place {
-    pub(super) fn root() -> Place {
-        Place {
+impl TrialLocation {
+    pub(super) fn root() -> TrialLocation {
+        TrialLocation {
             document: Value::Null,
             pointer: String::new(),
         }
@@ -71,24 +71,24 @@ impl Place {
     }
 
     /// The location of a property, in an object that also has `beside`.
-    pub(super) fn property(&self, mut beside: Value, name: &str) -> Place {
+    pub(super) fn property(&self, mut beside: Value, name: &str) -> TrialLocation {
         beside[name] = Value::Null;
-        Place {
+        TrialLocation {
             document: self.with(beside),
             pointer: format!("{}/{name}", self.pointer),
         }
     }
 
     /// The location of the only item of a list.
-    pub(super) fn item(&self) -> Place {
-        Place {
+    pub(super) fn item(&self) -> TrialLocation {
+        TrialLocation {
             document: self.with(Value::Array(vec![Value::Null])),
             pointer: format!("{}/0", self.pointer),
         }
     }
 
     /// The same location, with this property in an enclosing object; `None` if that has it already.
-    pub(super) fn beside_above(&self, name: &str, value: Value) -> Option<Place> {
+    pub(super) fn beside_above(&self, name: &str, value: Value) -> Option<TrialLocation> {
         let holder = self.pointer.trim_end_matches("/0");
         let (above, _) = holder.rsplit_once('/')?;
         let mut place = self.clone();
@@ -133,7 +133,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn try_value(&self, place: &Place, value: Value) -> Rc<Said> {
+    pub(super) fn try_value(&self, place: &TrialLocation, value: Value) -> Rc<Said> {
         let document = place.with(value).to_string();
         if let Some(said) = self.said.borrow().get(&document) {
             return said.clone();
@@ -154,7 +154,7 @@ impl Reader {
 
     /// The words that a property accepts, from the reader's finding about another word: those that it suggests, and
     /// words of other editions that it understands.
-    pub(super) fn words(&self, place: &Place, finding: &Diagnostic) -> Vec<String> {
+    pub(super) fn words(&self, place: &TrialLocation, finding: &Diagnostic) -> Vec<String> {
         // There are hundreds of words, and the same property is found in many objects.
         let (name, message) = (place.name().to_owned(), finding.message.clone());
         let asked = (name, message, finding.hint.clone());
@@ -178,7 +178,11 @@ impl Reader {
 
     /// The reader's name for an object that has `beside`, and the property names that it suggests. `None` if the reader
     /// doesn't compare the names.
-    pub(super) fn compares(&self, place: &Place, beside: &Value) -> Option<(String, Vec<String>)> {
+    pub(super) fn compares(
+        &self,
+        place: &TrialLocation,
+        beside: &Value,
+    ) -> Option<(String, Vec<String>)> {
         let mut object = beside.clone();
         object[STAND_IN] = Value::Null;
         let said = self.try_value(place, object);
@@ -191,7 +195,7 @@ impl Reader {
     /// The names that an object may have in addition to its own, with any value.
     pub(super) fn taken(
         &self,
-        place: &Place,
+        place: &TrialLocation,
         beside: &Value,
         names: &BTreeSet<String>,
     ) -> BTreeSet<String> {
@@ -243,7 +247,7 @@ impl Said {
     }
 
     /// The reason why the value isn't valid at the location, if it isn't.
-    pub(super) fn refusal(&self, place: &Place) -> Option<&Diagnostic> {
+    pub(super) fn refusal(&self, place: &TrialLocation) -> Option<&Diagnostic> {
         let refuses = |found: &&Diagnostic| {
             found.severity == Severity::Error && REFUSING.contains(&found.code)
         };
@@ -253,7 +257,11 @@ impl Said {
 
     /// Whether a property is refused because the object has no property with its name, and the reader's name for the
     /// object.
-    pub(super) fn unknown_property(&self, place: &Place, name: &str) -> Option<&Diagnostic> {
+    pub(super) fn unknown_property(
+        &self,
+        place: &TrialLocation,
+        name: &str,
+    ) -> Option<&Diagnostic> {
         let at = format!("{}/{name}", place.pointer);
         let unknown = |found: &&Diagnostic| {
             found.pointer == at
@@ -264,14 +272,14 @@ impl Said {
     }
 
     /// The sets of properties of which one is missing.
-    pub(super) fn missing(&self, place: &Place) -> Vec<Vec<String>> {
+    pub(super) fn missing(&self, place: &TrialLocation) -> Vec<Vec<String>> {
         self.groups(place, codes::MISSING_PROPERTY, |found| {
             found.hint.clone().unwrap_or_default()
         })
     }
 
     /// The sets of properties of which more than one is present.
-    pub(super) fn exclusive(&self, place: &Place) -> Vec<Vec<String>> {
+    pub(super) fn exclusive(&self, place: &TrialLocation) -> Vec<Vec<String>> {
         self.groups(place, codes::EXCLUSIVE_PROPERTIES, |found| {
             found.message.clone()
         })
@@ -279,7 +287,7 @@ impl Said {
 
     fn groups(
         &self,
-        place: &Place,
+        place: &TrialLocation,
         code: codes::Code,
         text: impl Fn(&Diagnostic) -> String,
     ) -> Vec<Vec<String>> {

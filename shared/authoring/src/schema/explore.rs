@@ -6,8 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use serde_json::{Value, json};
 use swirl_documents::codes;
 
-use super::ask::{Place, Reader, STAND_IN, with_names};
-use super::known::{Known, Pair, Property, Required};
+use super::ask::{Reader, STAND_IN, TrialLocation, with_names};
+use super::known::{LanguageObject, Pair, Property, Required};
 use super::shape::{List, Object, Shape, scalars};
 use super::spelling::spellings;
 
@@ -21,7 +21,7 @@ type Signature = (String, String, String, BTreeSet<String>);
 /// The objects found so far, without duplicates.
 pub(super) struct Explorer<'r> {
     reader: &'r Reader,
-    pub(super) objects: Vec<Known>,
+    pub(super) objects: Vec<LanguageObject>,
     by_signature: Vec<(Signature, usize)>,
     /// The names that the reader accepts in an object, by the property that holds it, its current properties, and the
     /// reader's name and suggestions for it.
@@ -46,7 +46,7 @@ impl<'r> Explorer<'r> {
 
     /// The definition itself, with these properties.
     pub(super) fn definition(&mut self, names: &[&str]) -> usize {
-        let place = Place::root();
+        let place = TrialLocation::root();
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let compared = Compared {
             what: String::new(),
@@ -57,7 +57,7 @@ impl<'r> Explorer<'r> {
         index
     }
 
-    fn shape(&mut self, place: &Place) -> Shape {
+    fn shape(&mut self, place: &TrialLocation) -> Shape {
         if place.depth() >= DEPTH_MAX {
             return Shape::anything();
         }
@@ -92,7 +92,7 @@ impl<'r> Explorer<'r> {
         shape
     }
 
-    fn object(&mut self, place: &Place) -> Object {
+    fn object(&mut self, place: &TrialLocation) -> Object {
         let base = self.compared(place, &json!({}));
         for (property, words) in self.words(place, base.as_ref()) {
             if let Some(variants) = self.variants(place, &property, &words) {
@@ -113,14 +113,14 @@ impl<'r> Explorer<'r> {
 
     /// Whether one of the properties turns it into another object, in which other properties aren't allowed. A schema
     /// without a deciding word can't express that.
-    fn is_torn(&self, place: &Place, base: &Compared) -> bool {
+    fn is_torn(&self, place: &TrialLocation, base: &Compared) -> bool {
         let suggested = self.reader.compares(place, &json!({}));
         let suggested = suggested.map(|(_, names)| names).unwrap_or_default();
         suggested.iter().any(|name| !base.names.contains(name))
     }
 
     /// The names that the reader accepts in an object that has `beside`; `None` if it doesn't compare them.
-    fn compared(&mut self, place: &Place, beside: &Value) -> Option<Compared> {
+    fn compared(&mut self, place: &TrialLocation, beside: &Value) -> Option<Compared> {
         let (what, suggested) = self.reader.compares(place, beside)?;
         let holder = place.name().to_owned();
         let key = (holder, beside.to_string(), what.clone(), suggested);
@@ -138,7 +138,7 @@ impl<'r> Explorer<'r> {
     }
 
     /// The properties that accept only certain words, and these words.
-    fn words(&self, place: &Place, base: Option<&Compared>) -> Vec<(String, Vec<String>)> {
+    fn words(&self, place: &TrialLocation, base: Option<&Compared>) -> Vec<(String, Vec<String>)> {
         let names = base.map_or(&self.reader.names, |base| &base.names);
         let whole = with_names(&json!({}), names, &json!(STAND_IN));
         let said = self.reader.try_value(place, whole);
@@ -160,7 +160,7 @@ impl<'r> Explorer<'r> {
     /// The variants of an object, which differ in the word of a property.
     fn variants(
         &mut self,
-        place: &Place,
+        place: &TrialLocation,
         property: &str,
         words: &[String],
     ) -> Option<Vec<(String, Compared)>> {
@@ -188,7 +188,7 @@ impl<'r> Explorer<'r> {
 
     fn varied(
         &mut self,
-        place: &Place,
+        place: &TrialLocation,
         absent: Option<Compared>,
         property: &str,
         variants: Vec<(String, Compared)>,
@@ -201,9 +201,9 @@ impl<'r> Explorer<'r> {
             return index;
         }
         let index = self.objects.len();
-        self.objects.push(Known {
+        self.objects.push(LanguageObject {
             what,
-            ..Known::default()
+            ..LanguageObject::default()
         });
         self.by_signature.push((signature, index));
         let mut all = Vec::new();
@@ -229,7 +229,13 @@ impl<'r> Explorer<'r> {
     }
 
     /// Explores an object. Required properties come first, so that the others are tried in an object that can be read.
-    fn known(&mut self, place: &Place, compared: Compared, beside: &Value, word: &str) -> usize {
+    fn known(
+        &mut self,
+        place: &TrialLocation,
+        compared: Compared,
+        beside: &Value,
+        word: &str,
+    ) -> usize {
         let Compared { what, names } = compared;
         let name = place.name().to_owned();
         let signature = (name, what.clone(), word.to_owned(), names.clone());
@@ -237,10 +243,10 @@ impl<'r> Explorer<'r> {
             return index;
         }
         let index = self.objects.len();
-        self.objects.push(Known {
+        self.objects.push(LanguageObject {
             what,
             sample: beside.clone(),
-            ..Known::default()
+            ..LanguageObject::default()
         });
         self.by_signature.push((signature, index));
         let mut least = beside.clone();
@@ -302,7 +308,7 @@ impl<'r> Explorer<'r> {
     /// properties.
     fn property(
         &mut self,
-        place: &Place,
+        place: &TrialLocation,
         least: &Value,
         missing: &[Vec<String>],
         name: &str,
@@ -349,7 +355,7 @@ impl<'r> Explorer<'r> {
     /// set.
     fn required(
         &self,
-        place: &Place,
+        place: &TrialLocation,
         least: &Value,
         missing: &[Vec<String>],
         shapes: &[(String, Shape)],
@@ -448,7 +454,7 @@ impl<'r> Explorer<'r> {
     /// The sets that are missing only beside a word.
     fn required_for(
         &self,
-        place: &Place,
+        place: &TrialLocation,
         least: &Value,
         shapes: &[(String, Shape)],
         beside: &Value,
@@ -491,7 +497,7 @@ impl<'r> Explorer<'r> {
 
     /// Whether one of a set may be missing because an enclosing object provides it: a state's `end` applies to its
     /// entries.
-    fn is_said_above(&self, place: &Place, object: &Value, set: &[String]) -> bool {
+    fn is_said_above(&self, place: &TrialLocation, object: &Value, set: &[String]) -> bool {
         set.iter().any(|name| {
             let Some(above) = place.beside_above(name, json!(true)) else {
                 return false;
@@ -507,7 +513,7 @@ impl<'r> Explorer<'r> {
     /// The pairs that the reader refuses whatever their values are, unless the value of one is empty.
     fn exclusive(
         &self,
-        place: &Place,
+        place: &TrialLocation,
         least: &Value,
         missing: &[Vec<String>],
         shapes: &[(String, Shape)],
@@ -577,7 +583,13 @@ impl<'r> Explorer<'r> {
         (!values.is_empty()).then_some(values)
     }
 
-    fn is_other_editions(&self, place: &Place, least: &Value, name: &str, shape: &Shape) -> bool {
+    fn is_other_editions(
+        &self,
+        place: &TrialLocation,
+        least: &Value,
+        name: &str,
+        shape: &Shape,
+    ) -> bool {
         let at = format!("{}/{name}", place.pointer);
         let samples = self.samples(shape);
         !samples.is_empty()

@@ -6,7 +6,7 @@ use super::shape::Shape;
 
 /// An object of the language.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct LanguageObject {
     /// The reader's name for it; empty for the definition itself.
     pub(super) what: String,
     pub(super) properties: Vec<Property>,

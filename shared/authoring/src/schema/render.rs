@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::known::{Known, Property, Required};
+use super::known::{LanguageObject, Property, Required};
 use super::shape::{Number, Object, Shape, Text};
 use crate::lsp::properties::about;
 
 /// The schema of a definition, which is the object at `root`. `title` names the edition.
-pub(super) fn render(title: &str, root: usize, objects: &[Known]) -> Value {
+pub(super) fn render(title: &str, root: usize, objects: &[LanguageObject]) -> Value {
     let names = names(objects);
     let mut definitions = Map::new();
     for (index, known) in objects.iter().enumerate() {
@@ -30,7 +30,7 @@ pub(super) fn render(title: &str, root: usize, objects: &[Known]) -> Value {
 }
 
 /// A name for each object, derived from the reader's name for it.
-fn names(objects: &[Known]) -> Vec<String> {
+fn names(objects: &[LanguageObject]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for known in objects {
         let words = known.what.split(|c: char| !c.is_alphanumeric());
@@ -55,7 +55,7 @@ fn reference(index: usize, names: &[String]) -> Value {
     json!({"$ref": format!("#/definitions/{}", names[index])})
 }
 
-fn object(known: &Known, objects: &[Known], names: &[String]) -> Value {
+fn object(known: &LanguageObject, objects: &[LanguageObject], names: &[String]) -> Value {
     if let Some((property, variants)) = &known.variants {
         return varied(property, variants, objects, names);
     }
@@ -139,7 +139,7 @@ fn is_word(property: &str, word: &str) -> Value {
 fn varied(
     property: &str,
     variants: &[(String, usize)],
-    objects: &[Known],
+    objects: &[LanguageObject],
     names: &[String],
 ) -> Value {
     let mut properties = Map::new();

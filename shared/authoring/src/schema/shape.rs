@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use swirl_documents::codes;
 
-use super::ask::{Place, Reader, STAND_IN};
+use super::ask::{Reader, STAND_IN, TrialLocation};
 
 /// The values that are valid at a location. If all fields are false or empty, none is valid.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -64,7 +64,7 @@ const FORMS: [(&str, &str); 9] = [
 ];
 
 /// The values that are tried, except objects and lists, which contain others.
-pub(super) fn scalars(reader: &Reader, place: &Place) -> (Shape, bool) {
+pub(super) fn scalars(reader: &Reader, place: &TrialLocation) -> (Shape, bool) {
     let mut is_silent = true;
     let mut accepts = |value: Value| {
         let said = reader.try_value(place, value);
@@ -100,7 +100,7 @@ fn number(mut accepts: impl FnMut(Value) -> bool) -> Option<Number> {
 }
 
 /// The valid texts, and whether the reader accepts every text. `has_others`: whether it accepts other scalars.
-fn text(reader: &Reader, place: &Place, has_others: bool) -> (Option<Text>, bool) {
+fn text(reader: &Reader, place: &TrialLocation, has_others: bool) -> (Option<Text>, bool) {
     let said = reader.try_value(place, json!(STAND_IN));
     let is_silent = said.at(&place.pointer).next().is_none();
     let Some(refusal) = said.refusal(place) else {

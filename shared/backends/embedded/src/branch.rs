@@ -5,7 +5,7 @@ use swirl_model::difference::Difference;
 use swirl_model::scope::{Fork, Scope};
 use swirl_ports::Error;
 
-use crate::key::{json, read};
+use crate::key::{from_json, to_json};
 use crate::state::{Inst, branch_of};
 
 /// The difference from the fork's data, and the scope without data. It is stored as an array, while full scopes are
@@ -19,19 +19,19 @@ fn enclosing_fork<'a>(inst: &'a Inst, scope: &Scope) -> Option<&'a Fork> {
 
 pub(crate) fn record(inst: &Inst, scope: &Scope) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let Some(fork) = enclosing_fork(inst, scope) else {
-        return json(scope);
+        return to_json(scope);
     };
     match Difference::of_scope(&fork.data, scope) {
-        Some(differing) => json::<Differing>(&differing),
-        None => json(scope),
+        Some(differing) => to_json::<Differing>(&differing),
+        None => to_json(scope),
     }
 }
 
 pub(crate) fn restore(inst: &Inst, key: &str, value: &[u8]) -> Result<Scope, Error> {
     if !value.starts_with(b"[") {
-        return read(key, value);
+        return from_json(key, value);
     }
-    let (difference, mut scope): Differing = read(key, value)?;
+    let (difference, mut scope): Differing = from_json(key, value)?;
     let damaged = |reason: String| Error::Damaged {
         what: key.to_owned(),
         reason,

@@ -16,7 +16,7 @@ use crate::page::Page;
 use crate::state::{State, branch_of};
 
 /// The context of a commit, and its results.
-pub(crate) struct Place<'a> {
+pub(crate) struct CommitContext<'a> {
     pub seq: Seq,
     pub scope: &'a ScopeId,
     at: Timestamp,
@@ -48,7 +48,7 @@ impl State {
         for item in consumed {
             self.consume(seq, id, &item);
         }
-        let mut place = Place {
+        let mut place = CommitContext {
             seq,
             scope: id,
             at: commit.at,
@@ -80,7 +80,7 @@ impl State {
             (true, false) => self.remove_scope(seq, id, &mut place.wake),
         }
         self.refresh(seq, id);
-        let Place {
+        let CommitContext {
             mut wake,
             mut joins,
             outbox,
@@ -122,7 +122,12 @@ impl State {
     }
 
     /// Applies what doesn't need the new record of the scope.
-    fn apply(&mut self, place: &mut Place<'_>, parts: &CommitParts<'_>, decision: &Decision<'_>) {
+    fn apply(
+        &mut self,
+        place: &mut CommitContext<'_>,
+        parts: &CommitParts<'_>,
+        decision: &Decision<'_>,
+    ) {
         let (seq, id) = (place.seq, place.scope);
         if let Some(timers) = &decision.timers {
             for timer in &timers.disarmed {
@@ -214,7 +219,7 @@ impl State {
         }
     }
 
-    fn put_out(&mut self, place: &mut Place<'_>, command: Command) {
+    fn put_out(&mut self, place: &mut CommitContext<'_>, command: Command) {
         let id = self.next();
         let Some(inst) = self.instances.get_mut(&place.seq) else {
             return;
@@ -228,7 +233,7 @@ impl State {
         self.touch(Key::Outbox(place.seq, id));
     }
 
-    /// Adds an item to a scope's inbox. Returns false if it was there already.
+    /// Adds an item to a scope's inbox. Returns false if it existed already.
     pub fn add(
         &mut self,
         seq: Seq,

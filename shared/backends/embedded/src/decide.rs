@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use swirl_commit::{
-    CommitParts, Decision, Flags, ForkCommand, Hold, Item, Numbers, OwnFork, Place, Record,
-    Request, Size, Snapshot, Undecided, decide, failures,
+    BranchPosition, CommitParts, Decision, Flags, ForkCommand, Hold, Item, Numbers, OwnFork,
+    Record, Request, Size, Snapshot, Undecided, decide, failures,
 };
 use swirl_model::ids::ScopeId;
 use swirl_model::scope::BranchResult;
@@ -49,7 +49,7 @@ impl State {
             let changed = parts.changed_forks().into_iter();
             own_forks.extend(changed.filter_map(|fork| own_fork(inst, scope, fork, parts)));
         }
-        let enclosing = Place::of(scope.as_str()).and_then(|place| {
+        let enclosing = BranchPosition::of(scope.as_str()).and_then(|place| {
             let entry = inst
                 .forks
                 .get(&(ScopeId::new(place.parent), place.number))?;

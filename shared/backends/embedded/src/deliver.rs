@@ -35,7 +35,11 @@ enum Delivered {
 
 impl State {
     /// Delivers an event to all waits that exist now. Returns the suspended instances that have no room for an offer.
-    pub fn spread(&mut self, event: &CloudEvent, woken: &mut Vec<ScopeRef>) -> Vec<InstanceId> {
+    pub fn deliver_to_waits(
+        &mut self,
+        event: &CloudEvent,
+        woken: &mut Vec<ScopeRef>,
+    ) -> Vec<InstanceId> {
         let candidates: BTreeSet<u64> = match addressee(event) {
             Some(id) => {
                 let waits = self

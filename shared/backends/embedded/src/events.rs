@@ -96,7 +96,7 @@ impl EventLog for Embedded {
         } = listening;
         self.write(|state| {
             let group = KeptGroup::Workflow(workflow.into());
-            let left = state.kept.of(&group).filter(|(_, kept)| {
+            let left = state.kept.in_group(&group).filter(|(_, kept)| {
                 let attributes = attributes_to_keep(&kept.event, consumed);
                 attributes.is_empty()
             });
@@ -167,7 +167,7 @@ impl State {
         self.check_room(event, triggers, at)?;
         self.keep(event, listening, at);
         let mut outcome = Outcome::default();
-        let full = self.spread(event, &mut outcome.woken);
+        let full = self.deliver_to_waits(event, &mut outcome.woken);
         if addressee(event).is_none() {
             for (index, trigger) in triggers.iter().enumerate() {
                 let ends = ends.contains(&index);

@@ -7,7 +7,7 @@ use swirl_model::instance::EndStatus;
 use swirl_model::scope::Fork;
 use swirl_ports::InboxItem;
 
-use crate::commit::Place;
+use crate::commit::CommitContext;
 use crate::joins::is_large;
 use crate::key::{Key, Seq};
 use crate::state::{ForkEntry, State};
@@ -15,7 +15,7 @@ use crate::state::{ForkEntry, State};
 impl State {
     pub fn change_forks(
         &mut self,
-        place: &mut Place<'_>,
+        place: &mut CommitContext<'_>,
         parts: &CommitParts<'_>,
         decision: &Decision<'_>,
     ) {
@@ -98,7 +98,13 @@ impl State {
 
     /// Notifies the scope of a fork that the fork is complete, or that a branch of it failed. It reads the results itself
     /// ([`add_results`](crate::joins::add_results)).
-    fn notify(&mut self, place: &mut Place<'_>, parent: &ScopeId, fork: u32, item: InboxItem) {
+    fn notify(
+        &mut self,
+        place: &mut CommitContext<'_>,
+        parent: &ScopeId,
+        fork: u32,
+        item: InboxItem,
+    ) {
         let (seq, limits) = (place.seq, self.options.join_limits);
         let Some(inst) = self.instances.get(&seq) else {
             return;
@@ -116,7 +122,7 @@ impl State {
     /// Counts the result of a branch.
     pub fn report(
         &mut self,
-        place: &mut Place<'_>,
+        place: &mut CommitContext<'_>,
         parts: &CommitParts<'_>,
         decision: &Decision<'_>,
     ) {

@@ -14,13 +14,13 @@ const REMEMBERED_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
-    entries: BTreeMap<u64, Entry>,
+    entries: BTreeMap<u64, InboxEntry>,
     ids: HashMap<Arc<str>, u64>,
     waiting: usize,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct InboxEntry {
     id: Arc<str>,
     /// `None` if the input was consumed. It is remembered, so that it isn't accepted again.
     input: Option<Box<Input>>,
@@ -106,7 +106,7 @@ impl Inbox {
         self.ids.insert(id.clone(), seq);
         self.entries.insert(
             seq,
-            Entry {
+            InboxEntry {
                 id,
                 input: input.map(Box::new),
                 handed: 0,
@@ -163,7 +163,7 @@ impl Inbox {
     }
 
     /// The waiting entries, last one first, since remembered ids are mostly before them.
-    fn last(&self) -> impl Iterator<Item = &Entry> {
+    fn last(&self) -> impl Iterator<Item = &InboxEntry> {
         let waiting = self.entries.values().rev().filter(|e| e.input.is_some());
         waiting.take(self.waiting)
     }
@@ -200,7 +200,7 @@ impl Inbox {
     }
 }
 
-impl Entry {
+impl InboxEntry {
     fn is_news(&self, token: u64, is_paused: bool) -> bool {
         let Some(input) = &self.input else {
             return false;

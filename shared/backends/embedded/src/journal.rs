@@ -98,7 +98,7 @@ impl Journal {
                 match state.restore(key, value) {
                     Ok(()) => {}
                     Err(error) if is_lenient => {
-                        tracing::warn!("{error}: the record is gone");
+                        tracing::warn!("{error}: the record is lost");
                         gone.records.insert(key.clone());
                     }
                     Err(error) => return Err(error.into()),
@@ -115,7 +115,7 @@ impl Journal {
                 }
                 let kept = disk::rebuild(folder, &loaded, &gone).map_err(io)?;
                 tracing::warn!(
-                    "{}: a new store was made of what is left; the damaged files are kept in {kept}",
+                    "{}: a new store was created from what is readable; the damaged files are kept in {kept}",
                     folder.display()
                 );
                 // The files that were just written.

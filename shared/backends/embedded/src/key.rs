@@ -136,11 +136,11 @@ pub(crate) const KINDS: [&str; 26] = [
     "trend/",
 ];
 
-pub(crate) fn json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
+pub(crate) fn to_json<T: Serialize>(value: &T) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serde_json::to_vec(value).map(Some)
 }
 
-pub(crate) fn read<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
+pub(crate) fn from_json<T: DeserializeOwned>(key: &str, value: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(value).map_err(|error| Error::Damaged {
         what: key.to_owned(),
         reason: error.to_string(),

@@ -17,7 +17,7 @@ pub(crate) struct KnownEvent {
 }
 
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct KnownEvents {
     /// In the order of arrival.
     events: BTreeMap<u64, KnownEvent>,
     keys: HashMap<String, u64>,
@@ -25,7 +25,7 @@ pub(crate) struct Known {
     starting: HashMap<Arc<str>, Vec<u64>>,
 }
 
-impl Known {
+impl KnownEvents {
     pub fn len(&self) -> usize {
         self.events.len()
     }

@@ -15,7 +15,7 @@ use swirl_ports::{
 
 use crate::key::{Key, Seq, Write};
 use crate::page::Page;
-use crate::state::{Entry, Inst, State};
+use crate::state::{Inst, State, StoredScope};
 
 /// The end of an instance.
 pub(crate) struct Ended {
@@ -371,7 +371,7 @@ impl State {
 
 /// Whether an ended instance still has work or effects.
 fn is_busy(inst: &Inst) -> bool {
-    let runs = |entry: &Entry| {
+    let runs = |entry: &StoredScope| {
         entry.lease.is_some() || inst.over() && entry.scope.as_ref().is_some_and(|s| !s.ended())
     };
     !inst.outbox.is_empty() || inst.scopes.values().any(|entry| runs(entry))

@@ -79,9 +79,7 @@ pub enum OpenError {
     },
     /// Something that was acknowledged is missing. Nothing in the folder was changed.
     #[error(
-        "the store in {} is damaged:\n{}\nNothing was changed. Restore the whole folder from a copy, or start with \
-         --accept-loss: that goes on with what can be read, says what is gone, and keeps the damaged files. What \
-         happened after the last change that is left may then happen again",
+        "the store in {} is damaged:\n{}\nNothing was changed. Restore the whole folder from a backup, or start with --accept-loss: it continues with what can be read, reports what is lost, and keeps the damaged files. What happened after the last readable change may then happen again",
         folder.display(),
         damage.iter().map(|line| format!("- {line}")).collect::<Vec<_>>().join("\n")
     )]

@@ -9,7 +9,7 @@ use swirl_model::time::Timestamp;
 use swirl_ports::{Error, HISTORY_BYTES_MAX, HistoryPart};
 
 use crate::journal::Keys;
-use crate::key::{HISTORY, Key, Seq, Write, read};
+use crate::key::{HISTORY, Key, Seq, Write, from_json};
 use crate::state::State;
 
 /// The history entries of a commit.
@@ -162,7 +162,7 @@ pub(crate) fn entries(
             what: key.clone(),
             reason: "its key has no number".to_owned(),
         })?;
-        let mut page: Vec<HistoryEntry> = read(&key, &value)?;
+        let mut page: Vec<HistoryEntry> = from_json(&key, &value)?;
         let stale = (first + page.len() as u64).saturating_sub(last + 1);
         entries.extend(page.drain(page.len().min(stale as usize)..));
     }

@@ -15,7 +15,8 @@ use swirl_ports::{
 
 use crate::batched::BatchEntry;
 use crate::branch;
-use crate::key::{Key, Seq, Write, json, read};
+use crate::inbox::Inbox;
+use crate::key::{Key, Seq, Write, from_json, to_json};
 use crate::known::KnownEvent;
 use crate::retained::RetainedEvent;
 use crate::state::{ForkEntry, Inst, State};
@@ -69,6 +70,90 @@ struct WaitRecord {
     slots: Vec<Slot>,
 }
 
+impl StateRecord {
+    fn of(inst: &Inst, seq: Seq) -> StateRecord {
+        StateRecord {
+            state: inst.instance.state.clone(),
+            history_first: inst.history_first,
+            history_next: inst.history_next,
+            data_due: inst.data_due,
+            born: (inst.born != seq).then_some(inst.born),
+            marks: inst.marks.clone(),
+        }
+    }
+}
+
+impl ForkState {
+    fn of(entry: &ForkEntry) -> ForkState {
+        ForkState {
+            open: entry.fork.open,
+            needed: entry.fork.needed,
+            notified: entry.fork.notified,
+            closed: entry.fork.closed,
+            notification_count: entry.notification_count,
+        }
+    }
+}
+
+impl InboxRecord {
+    fn of(inbox: &Inbox, id: &str) -> Option<InboxRecord> {
+        Some(InboxRecord {
+            seq: inbox.place(id)?,
+            input: inbox.input(id).map(|(_, input)| input.clone()),
+        })
+    }
+}
+
+/// The parts of a record's key: `kind/number/first/second`.
+#[derive(Clone, Copy)]
+struct KeyParts<'k> {
+    key: &'k str,
+    kind: &'k str,
+    number: u64,
+    first: &'k str,
+    second: &'k str,
+}
+
+impl<'k> KeyParts<'k> {
+    fn of(key: &'k str) -> Result<KeyParts<'k>, Error> {
+        let mut words = key.splitn(4, '/');
+        let kind = words.next().unwrap_or_default();
+        let number = words.next().and_then(|n| u64::from_str_radix(n, 16).ok());
+        let parts = KeyParts {
+            key,
+            kind,
+            number: number.unwrap_or_default(),
+            first: words.next().unwrap_or_default(),
+            second: words.next().unwrap_or_default(),
+        };
+        match number {
+            Some(_) => Ok(parts),
+            None => Err(parts.damaged("its key has no number")),
+        }
+    }
+
+    /// The first part as a number.
+    fn hexadecimal(&self) -> Result<u64, Error> {
+        u64::from_str_radix(self.first, 16).map_err(|_| self.damaged("its key has no number"))
+    }
+
+    fn damaged(&self, reason: &str) -> Error {
+        Error::Damaged {
+            what: self.key.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+
+    fn lost(&self) -> Error {
+        self.damaged("the record that it belongs to is missing")
+    }
+}
+
+/// `None` if there is nothing to store.
+fn stored<T: Serialize>(record: Option<T>) -> Result<Option<Vec<u8>>, serde_json::Error> {
+    record.map_or(Ok(None), |record| to_json(&record))
+}
+
 /// How many numbers a run of the process may use.
 const RUN_NUMBERS: u64 = 1 << 40;
 
@@ -90,147 +175,98 @@ impl State {
     }
 
     fn encode(&self, key: &Key) -> Result<Option<Vec<u8>>, serde_json::Error> {
-        let inst = |seq: &Seq| self.instances.get(seq);
-        let entry = |seq: &Seq, scope: &ScopeId| inst(seq)?.scopes.get(scope);
-        let fork = |seq: &Seq, scope: &ScopeId, fork: u32| -> Option<&ForkEntry> {
-            inst(seq)?.forks.get(&(scope.clone(), fork))
-        };
+        let inst = |seq: &Seq| self.instances.get(seq).map(|inst| &**inst);
         match key {
-            Key::Counter => json(&self.reserved),
-            Key::Installation => self.installation.as_ref().map_or(Ok(None), json),
-            Key::Definition(n) => self.definitions.get(n).map_or(Ok(None), json),
-            Key::Mark(workflow) => self
-                .marks
-                .get(workflow)
-                .map_or(Ok(None), |at| json(&(workflow, at))),
-            Key::Named(key) => self.named.get(key).map_or(Ok(None), |holder| {
-                json(&NamedRecord {
-                    workflow: key.workflow.clone(),
-                    key: key.key.clone(),
-                    instance: holder.instance.clone(),
-                    since: holder.since,
-                })
-            }),
-            Key::Header(seq) => inst(seq).map_or(Ok(None), |i| json(&*i.instance.header)),
-            Key::State(seq) => inst(seq).map_or(Ok(None), |inst| {
-                json(&StateRecord {
-                    state: inst.instance.state.clone(),
-                    history_first: inst.history_first,
-                    history_next: inst.history_next,
-                    data_due: inst.data_due,
-                    born: (inst.born != *seq).then_some(inst.born),
-                    marks: inst.marks.clone(),
-                })
-            }),
-            Key::Child(seq, id) => inst(seq)
-                .and_then(|inst| inst.children.get(id))
-                .map_or(Ok(None), json),
+            Key::Counter => to_json(&self.reserved),
+            Key::Installation => stored(self.installation.as_ref()),
+            Key::Definition(n) => stored(self.definitions.get(n)),
+            Key::Mark(workflow) => stored(self.marks.get(workflow).map(|at| (workflow, at))),
+            Key::Named(key) => stored(self.named.get(key).map(|holder| NamedRecord {
+                workflow: key.workflow.clone(),
+                key: key.key.clone(),
+                instance: holder.instance.clone(),
+                since: holder.since,
+            })),
+            Key::Header(seq) => stored(inst(seq).map(|inst| &*inst.instance.header)),
+            Key::State(seq) => stored(inst(seq).map(|inst| StateRecord::of(inst, *seq))),
+            Key::Child(seq, id) => stored(inst(seq).and_then(|inst| inst.children.get(id))),
             Key::Scope(seq, scope) => match inst(seq).and_then(|i| Some((i, i.scope(scope)?))) {
                 Some((inst, record)) => branch::record(inst, record),
                 None => Ok(None),
             },
             Key::Fork(seq, scope, number) => {
-                fork(seq, scope, *number).map_or(Ok(None), |it| json(&it.fork.origin_of_branch()))
+                let entry = self.fork_entry(seq, scope, *number);
+                stored(entry.map(|entry| entry.fork.origin_of_branch()))
             }
             Key::ForkState(seq, scope, number) => {
-                fork(seq, scope, *number).map_or(Ok(None), |found| {
-                    json(&ForkState {
-                        open: found.fork.open,
-                        needed: found.fork.needed,
-                        notified: found.fork.notified,
-                        closed: found.fork.closed,
-                        notification_count: found.notification_count,
-                    })
-                })
+                stored(self.fork_entry(seq, scope, *number).map(ForkState::of))
             }
-            Key::Result(seq, scope, number, index) => fork(seq, scope, *number)
-                .and_then(|found| found.fork.results.get(index))
-                .map_or(Ok(None), json),
+            Key::Result(seq, scope, number, index) => {
+                let entry = self.fork_entry(seq, scope, *number);
+                stored(entry.and_then(|entry| entry.fork.results.get(index)))
+            }
             Key::Inbox(seq, scope, id) => {
-                let inbox = entry(seq, scope).map(|entry| &entry.inbox);
-                let Some((inbox, place)) = inbox.and_then(|i| Some((i, i.place(id)?))) else {
-                    return Ok(None);
-                };
-                let input = inbox.input(id).map(|(_, input)| input.clone());
-                json(&InboxRecord { seq: place, input })
+                let scope = inst(seq).and_then(|inst| inst.scopes.get(scope));
+                stored(scope.and_then(|scope| InboxRecord::of(&scope.inbox, id)))
             }
-            Key::Outbox(seq, n) => inst(seq)
-                .and_then(|i| i.outbox.get(n))
-                .map_or(Ok(None), json),
+            Key::Outbox(seq, n) => stored(inst(seq).and_then(|inst| inst.outbox.get(n))),
             Key::Wait(seq, scope, wait) => {
-                let waits = entry(seq, scope).map(|entry| &entry.waits);
-                let found = waits.and_then(|waits| waits.iter().find(|w| w.wait == *wait));
-                found.map_or(Ok(None), |found| {
-                    json(&WaitRecord {
-                        order: found.order,
-                        slots: found.slots.clone(),
-                    })
-                })
+                let scope = inst(seq).and_then(|inst| inst.scopes.get(scope));
+                let waits = scope.into_iter().flat_map(|scope| &scope.waits);
+                let found = waits.into_iter().find(|found| found.wait == *wait);
+                stored(found.map(|found| WaitRecord {
+                    order: found.order,
+                    slots: found.slots.clone(),
+                }))
             }
-            Key::Attempts(seq, scope) => inst(seq)
-                .and_then(|i| i.attempts.get(scope))
-                .map_or(Ok(None), json),
-            Key::Retained(n) => self.kept.get(*n).map_or(Ok(None), json),
+            Key::Attempts(seq, scope) => {
+                stored(inst(seq).and_then(|inst| inst.attempts.get(scope)))
+            }
+            Key::Retained(n) => stored(self.kept.get(*n)),
             Key::Got(n, seq) => {
-                let got = self
-                    .kept
-                    .get(*n)
-                    .is_some_and(|kept| kept.consumers.contains(seq));
-                if got { json(&()) } else { Ok(None) }
+                let kept = self.kept.get(*n);
+                stored(kept.filter(|kept| kept.consumers.contains(seq)).map(|_| ()))
             }
-            Key::Known(n) => self.known.get(*n).map_or(Ok(None), json),
-            Key::Set(n) => self.sets.get(*n).map_or(Ok(None), json),
-            Key::Batch(n) => self
-                .batches
-                .get(n)
-                .map_or(Ok(None), |entry| json(&entry.record)),
-            Key::BatchIds(n, page) => self
-                .batches
-                .get(n)
-                .and_then(|entry| entry.ids(*page))
-                .map_or(Ok(None), |ids| json(&ids)),
-            Key::BatchOutcomes(n, from) => self
-                .batches
-                .get(n)
-                .and_then(|entry| entry.part(*from))
-                .map_or(Ok(None), |outcomes| json(&outcomes)),
-            Key::Audit(id) => self.audit.get(id).map_or(Ok(None), json),
-            Key::Trend(span, place) => self.trends.get((*span, *place)).map_or(Ok(None), json),
-            Key::View(name) => self.views.get(name).map_or(Ok(None), json),
+            Key::Known(n) => stored(self.known.get(*n)),
+            Key::Set(n) => stored(self.sets.get(*n)),
+            Key::Batch(n) => stored(self.batches.get(n).map(|entry| &entry.record)),
+            Key::BatchIds(n, page) => {
+                stored(self.batches.get(n).and_then(|entry| entry.ids(*page)))
+            }
+            Key::BatchOutcomes(n, from) => {
+                stored(self.batches.get(n).and_then(|entry| entry.part(*from)))
+            }
+            Key::Audit(id) => stored(self.audit.get(id)),
+            Key::Trend(span, place) => stored(self.trends.get((*span, *place))),
+            Key::View(name) => stored(self.views.get(name)),
             // These are appended where they are made.
             Key::History(..) => Ok(None),
         }
     }
 
+    fn fork_entry(&self, seq: &Seq, scope: &ScopeId, fork: u32) -> Option<&ForkEntry> {
+        let inst = self.instances.get(seq)?;
+        inst.forks.get(&(scope.clone(), fork))
+    }
+
     /// Restores a record that was read from disk.
     pub fn restore(&mut self, key: &str, value: &[u8]) -> Result<(), Error> {
-        let damaged = |reason: String| Error::Damaged {
-            what: key.to_owned(),
-            reason,
-        };
-        let lost = || damaged("the record that it belongs to is missing".to_owned());
-        let mut parts = key.splitn(4, '/');
-        let kind = parts.next().unwrap_or_default();
-        let n = parts.next().and_then(|n| u64::from_str_radix(n, 16).ok());
-        let n = n.ok_or_else(|| damaged("its key has no number".to_owned()))?;
-        let (a, b) = (
-            parts.next().unwrap_or_default(),
-            parts.next().unwrap_or_default(),
-        );
+        let parts = KeyParts::of(key)?;
+        let n = parts.number;
         self.counter = self.counter.max(n);
-        match kind {
-            "counter" => self.reserved = read(key, value)?,
-            "installation" => self.installation = Some(read(key, value)?),
+        match parts.kind {
+            "counter" => self.reserved = from_json(key, value)?,
+            "installation" => self.installation = Some(from_json(key, value)?),
             "definition" => {
-                self.definitions
-                    .insert(n, read::<DefinitionRecord>(key, value)?);
+                let record: DefinitionRecord = from_json(key, value)?;
+                self.definitions.insert(n, record);
             }
             "mark" => {
-                let (workflow, at) = read(key, value)?;
+                let (workflow, at) = from_json(key, value)?;
                 self.marks.insert(workflow, at);
             }
             "named" => {
-                let record: NamedRecord = read(key, value)?;
+                let record: NamedRecord = from_json(key, value)?;
                 let holder = KeyHolder {
                     instance: record.instance,
                     since: record.since,
@@ -242,61 +278,105 @@ impl State {
                 self.named.insert(key, holder);
             }
             "header" => {
-                let header: Header = read(key, value)?;
+                let header: Header = from_json(key, value)?;
                 self.ids.insert(header.id.clone(), n);
-                let state = InstanceState::default();
-                self.instances.insert(
-                    n,
-                    Box::new(Inst::new(
-                        Instance {
-                            header: header.into(),
-                            state,
-                        },
-                        n,
-                    )),
-                );
+                let instance = Instance {
+                    header: header.into(),
+                    state: InstanceState::default(),
+                };
+                self.instances.insert(n, Box::new(Inst::new(instance, n)));
             }
+            "event" => {
+                let event: RetainedEvent = from_json(key, value)?;
+                self.kept.insert(n, event);
+            }
+            "got" => {
+                if !self.kept.consumed(n, parts.hexadecimal()?) {
+                    return Err(parts.lost());
+                }
+            }
+            "known" => self.known.insert(n, from_json::<KnownEvent>(key, value)?),
+            "batch" => {
+                let entry = BatchEntry::new(from_json(key, value)?);
+                self.batches.insert(n, entry);
+            }
+            "batchids" => {
+                let ids: Vec<InstanceId> = from_json(key, value)?;
+                let entry = self.batches.get_mut(&n).ok_or_else(|| parts.lost())?;
+                entry.instances.extend(ids);
+            }
+            "batchdone" => {
+                let outcomes: Vec<BatchOutcome> = from_json(key, value)?;
+                let entry = self.batches.get_mut(&n).ok_or_else(|| parts.lost())?;
+                entry.parts.push(entry.outcomes.len() as u32);
+                entry.outcomes.extend(outcomes);
+            }
+            "audit" => {
+                let entry: AuditEntry = from_json(key, value)?;
+                self.audit.insert(entry.id.as_str().into(), entry);
+            }
+            "view" => {
+                let view: SavedView = from_json(key, value)?;
+                self.views.insert(view.name.as_str().into(), view);
+            }
+            "trend" => {
+                let span = span_of(parts.first);
+                let span = span.ok_or_else(|| parts.damaged("its key names no span"))?;
+                self.trends.restore((span, n), from_json(key, value)?);
+            }
+            "set" => self.sets.insert(n, from_json::<Set>(key, value)?),
+            _ => return self.restore_part(&parts, value),
+        }
+        Ok(())
+    }
+
+    /// Restores a part of an instance, whose header is restored already.
+    fn restore_part(&mut self, parts: &KeyParts<'_>, value: &[u8]) -> Result<(), Error> {
+        let lost = || parts.lost();
+        let KeyParts {
+            key,
+            number: n,
+            first,
+            second,
+            ..
+        } = *parts;
+        let inst = self.instances.get_mut(&n).ok_or_else(lost);
+        match parts.kind {
             "instance" => {
-                let record: StateRecord = read(key, value)?;
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                let record: StateRecord = from_json(key, value)?;
+                let inst = inst?;
                 inst.instance.state = record.state;
                 inst.history_first = record.history_first;
                 inst.history_next = record.history_next;
                 inst.data_due = record.data_due;
-                self.recorded.extend(record.data_due.map(|due| (due, n)));
                 inst.born = record.born.unwrap_or(n);
                 inst.marks = record.marks;
+                self.recorded.extend(record.data_due.map(|due| (due, n)));
             }
             "child" => {
-                let child = read(key, value)?;
-                self.instances
-                    .get_mut(&n)
-                    .ok_or_else(lost)?
-                    .children
-                    .insert(child);
+                inst?.children.insert(from_json(key, value)?);
             }
             "scope" => {
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
+                let inst = inst?;
                 let scope = branch::restore(inst, key, value)?;
                 inst.restore_scope(scope, value.len() / 1024);
             }
             "fork" => {
-                let fork: Fork = read(key, value)?;
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
-                let place = (fork.parent.clone(), fork.fork);
+                let fork: Fork = from_json(key, value)?;
+                let inst = inst?;
                 let kib = value.len() / 1024;
                 inst.kib += kib;
-                let notification_count = 0;
                 let entry = ForkEntry {
-                    fork,
-                    notification_count,
+                    notification_count: 0,
                     kib,
+                    fork,
                 };
-                inst.forks.insert(place, entry);
+                let id = (entry.fork.parent.clone(), entry.fork.fork);
+                inst.forks.insert(id, entry);
             }
             "forkstate" => {
-                let state: ForkState = read(key, value)?;
-                let entry = self.fork_mut(n, a, b).ok_or_else(lost)?;
+                let state: ForkState = from_json(key, value)?;
+                let entry = self.fork_mut(n, first, second).ok_or_else(lost)?;
                 entry.fork.open = state.open;
                 entry.fork.needed = state.needed;
                 entry.fork.notified = state.notified;
@@ -304,13 +384,13 @@ impl State {
                 entry.notification_count = state.notification_count;
             }
             "result" => {
-                let result: BranchResult = read(key, value)?;
-                let place = b
+                let result: BranchResult = from_json(key, value)?;
+                let branch = second
                     .split_once('.')
                     .and_then(|(fork, index)| Some((fork, index.parse().ok()?)));
                 let (fork, index) =
-                    place.ok_or_else(|| damaged("its key names no branch".to_owned()))?;
-                let entry = self.fork_mut(n, a, fork).ok_or_else(lost)?;
+                    branch.ok_or_else(|| parts.damaged("its key names no branch"))?;
+                let entry = self.fork_mut(n, first, fork).ok_or_else(lost)?;
                 let before = entry.fork.bytes;
                 entry.fork.restore(index, result);
                 let bytes = entry.fork.bytes;
@@ -318,84 +398,38 @@ impl State {
                 inst.weigh_results(before, bytes);
             }
             "inbox" => {
-                let record: InboxRecord = read(key, value)?;
+                let record: InboxRecord = from_json(key, value)?;
+                let inst = inst?;
+                let scope = inst.scopes.entry(ScopeId::new(first)).or_default();
+                inst.kib += scope.inbox.restore(record.seq, second, record.input);
                 self.counter = self.counter.max(record.seq);
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
-                let entry = inst.scopes.entry(ScopeId::new(a)).or_default();
-                inst.kib += entry.inbox.restore(record.seq, b, record.input);
             }
             "outbox" => {
-                let number = u64::from_str_radix(a, 16);
-                let number = number.map_err(|_| damaged("its key has no number".to_owned()))?;
+                let number = parts.hexadecimal()?;
+                inst?.outbox.insert(number, from_json(key, value)?);
                 self.counter = self.counter.max(number);
-                let command = read(key, value)?;
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
-                inst.outbox.insert(number, command);
             }
             "wait" => {
-                let record: WaitRecord = read(key, value)?;
-                self.counter = self.counter.max(record.order);
-                let wait = b
-                    .parse()
-                    .map_err(|_| damaged("its key has no number".to_owned()))?;
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
-                let entry = inst.scopes.get_mut(&ScopeId::new(a)).ok_or_else(lost)?;
-                let WaitRecord { order, slots } = record;
-                entry.waits.push(Wait {
+                let WaitRecord { order, slots } = from_json(key, value)?;
+                let wait = second.parse();
+                let wait = wait.map_err(|_| parts.damaged("its key has no number"))?;
+                let scope = inst?.scopes.get_mut(&ScopeId::new(first));
+                scope.ok_or_else(lost)?.waits.push(Wait {
                     wait,
                     order,
                     slots,
                     buckets: Vec::new(),
                 });
+                self.counter = self.counter.max(order);
             }
             "attempts" => {
-                let attempts = read(key, value)?;
-                let inst = self.instances.get_mut(&n).ok_or_else(lost)?;
-                inst.attempts.insert(ScopeId::new(a), attempts);
+                let attempts = from_json(key, value)?;
+                inst?.attempts.insert(ScopeId::new(first), attempts);
             }
-            "event" => {
-                let event: RetainedEvent = read(key, value)?;
-                self.kept.insert(n, event);
-            }
-            "got" => {
-                let seq = u64::from_str_radix(a, 16);
-                let seq = seq.map_err(|_| damaged("its key has no number".to_owned()))?;
-                if !self.kept.consumed(n, seq) {
-                    return Err(lost());
-                }
-            }
-            "known" => self.known.insert(n, read::<KnownEvent>(key, value)?),
-            "batch" => {
-                self.batches.insert(n, BatchEntry::new(read(key, value)?));
-            }
-            "batchids" => {
-                let ids: Vec<InstanceId> = read(key, value)?;
-                let entry = self.batches.get_mut(&n).ok_or_else(lost)?;
-                entry.instances.extend(ids);
-            }
-            "batchdone" => {
-                let outcomes: Vec<BatchOutcome> = read(key, value)?;
-                let entry = self.batches.get_mut(&n).ok_or_else(lost)?;
-                entry.parts.push(entry.outcomes.len() as u32);
-                entry.outcomes.extend(outcomes);
-            }
-            "audit" => {
-                let entry: AuditEntry = read(key, value)?;
-                self.audit.insert(entry.id.as_str().into(), entry);
-            }
-            "view" => {
-                let view: SavedView = read(key, value)?;
-                self.views.insert(view.name.as_str().into(), view);
-            }
-            "trend" => {
-                let span = span_of(a).ok_or_else(|| damaged("its key names no span".to_owned()))?;
-                self.trends.restore((span, n), read(key, value)?);
-            }
-            "set" => self.sets.insert(n, read::<Set>(key, value)?),
             _ => {
-                return Err(damaged(
-                    "its kind is unknown: was it written by a newer version?".to_owned(),
-                ));
+                return Err(
+                    parts.damaged("its kind is unknown: was it written by a newer version?")
+                );
             }
         }
         Ok(())

@@ -8,7 +8,7 @@ use swirl_ports::{HistoryPart, Result};
 
 use crate::Embedded;
 use crate::journal::redeem;
-use crate::key::{Key, Seq, Write, json, read};
+use crate::key::{Key, Seq, Write, from_json, to_json};
 use crate::page::{self, first_due};
 use crate::state::State;
 
@@ -75,12 +75,12 @@ impl Embedded {
                     .map_or(total, |last| last + 1),
             );
             for (key, value) in records {
-                let Ok(mut entries) = read::<Vec<HistoryEntry>>(&key, &value) else {
+                let Ok(mut entries) = from_json::<Vec<HistoryEntry>>(&key, &value) else {
                     is_damaged = true;
                     continue;
                 };
                 if strip(&mut entries, now)
-                    && let (Some(number), Ok(value)) = (page::number(&key), json(&entries))
+                    && let (Some(number), Ok(value)) = (page::number(&key), to_json(&entries))
                 {
                     changed.push((number, Write { key, value }));
                 }

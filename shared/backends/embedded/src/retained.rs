@@ -93,7 +93,7 @@ impl Retained {
     }
 
     /// The events of a group.
-    pub fn of(&self, name: &KeptGroup) -> impl Iterator<Item = (u64, &RetainedEvent)> {
+    pub fn in_group(&self, name: &KeptGroup) -> impl Iterator<Item = (u64, &RetainedEvent)> {
         let places = self
             .groups
             .get(name)

@@ -24,7 +24,7 @@ use crate::buckets::Places;
 use crate::fingerprint::Fingerprint;
 use crate::inbox::Inbox;
 use crate::key::{Key, Seq, Write};
-use crate::known::Known;
+use crate::known::KnownEvents;
 use crate::pending_starts::PendingStarts;
 use crate::retained::Retained;
 use crate::sets::Sets;
@@ -60,7 +60,7 @@ pub(crate) struct State {
     pub dropped: BTreeMap<Option<KeptGroup>, (u64, u64)>,
     /// The same for incomplete sets of events.
     pub dropped_sets: BTreeMap<Option<KeptGroup>, (u64, u64)>,
-    pub known: Known,
+    pub known: KnownEvents,
     pub sets: Sets,
     /// In the order of deployment.
     pub definitions: BTreeMap<u64, DefinitionRecord>,
@@ -100,7 +100,7 @@ pub(crate) struct Inst {
     /// By bucket, the last kept event up to which it has consumed everything.
     pub consumed_up_to: HashMap<Arc<str>, u64>,
     // Boxed here and below, because a map's node has room for eleven elements and most maps have one.
-    pub scopes: BTreeMap<ScopeId, Box<Entry>>,
+    pub scopes: BTreeMap<ScopeId, Box<StoredScope>>,
     pub forks: BTreeMap<(ScopeId, u32), ForkEntry>,
     pub outbox: BTreeMap<u64, Command>,
     /// The instances that end when this one does.
@@ -122,7 +122,7 @@ pub(crate) struct Inst {
 
 /// The state of a scope. A branch that has not begun may have an inbox or a holder already.
 #[derive(Default)]
-pub(crate) struct Entry {
+pub(crate) struct StoredScope {
     pub scope: Option<Box<Scope>>,
     pub inbox: Inbox,
     pub lease: Option<Hold>,

@@ -26,7 +26,7 @@ use crate::joins::add_results;
 use crate::journal::redeem;
 use crate::key::{Key, Seq};
 use crate::page::{self, Page};
-use crate::state::{Entry, Hold, State};
+use crate::state::{Hold, State, StoredScope};
 
 #[async_trait]
 impl ExecutionStore for Embedded {
@@ -377,7 +377,7 @@ impl InstanceQueries for Embedded {
         let found = self.read(|state| {
             let (seq, inst) = state.find(id)?;
             let (first, total) = (inst.history_first, inst.history_next);
-            let wanted = part.of(first..total);
+            let wanted = part.within(first..total);
             let entries = inst.history.iter();
             let entries = entries.skip((wanted.start - first) as usize);
             let entries = entries.take((wanted.end - wanted.start) as usize).cloned();
@@ -418,7 +418,7 @@ impl InstanceQueries for Embedded {
 impl State {
     /// The scope of a lease that is still valid, with its instance, whether the instance is paused, and whether the
     /// scope is closed.
-    fn held(&mut self, lease: &Lease) -> Option<(Seq, bool, bool, &mut Entry)> {
+    fn held(&mut self, lease: &Lease) -> Option<(Seq, bool, bool, &mut StoredScope)> {
         let (seq, inst) = self.find_mut(&lease.scope.instance)?;
         let (is_paused, closed) = (inst.is_paused(), inst.closed(&lease.scope.scope));
         let entry = inst.scopes.get_mut(&lease.scope.scope)?;
@@ -506,7 +506,7 @@ impl State {
             if entry.inbox.knows(&item.id) {
                 return Ok(false);
             }
-            if entry.inbox.len() >= max {
+            if entry.inbox.len() >= max && !item.input.is_unlimited() {
                 return Err(Error::TooLarge {
                     what: format!("the inbox of {to}"),
                     size: entry.inbox.len(),

@@ -8,11 +8,11 @@ use swirl_ports::trend::Span;
 use swirl_ports::{Tally, Trend};
 
 /// A span and its place.
-pub(crate) type Place = (Span, u64);
+pub(crate) type SpanKey = (Span, u64);
 
 #[derive(Default)]
 pub(crate) struct Trends {
-    spans: BTreeMap<Place, Counted>,
+    spans: BTreeMap<SpanKey, Counted>,
 }
 
 /// The counts of a span, as they are written to disk.
@@ -24,16 +24,16 @@ pub(crate) struct Counted {
 }
 
 impl Trends {
-    pub fn get(&self, place: Place) -> Option<&Counted> {
+    pub fn get(&self, place: SpanKey) -> Option<&Counted> {
         self.spans.get(&place)
     }
 
-    pub fn restore(&mut self, place: Place, counted: Counted) {
+    pub fn restore(&mut self, place: SpanKey, counted: Counted) {
         self.spans.insert(place, counted);
     }
 
     /// Counts something that happened at an instant. Returns the places that have changed.
-    pub fn count(&mut self, at: Timestamp, change: impl Fn(&mut Tally)) -> [Place; 2] {
+    pub fn count(&mut self, at: Timestamp, change: impl Fn(&mut Tally)) -> [SpanKey; 2] {
         Span::ALL.map(|span| {
             let number = span.number(at);
             let place = (span, span.place(number) as u64);

@@ -10,7 +10,7 @@ use swirl_model::Data;
 use swirl_model::event::{Command, Event, HistoryEntry, Input};
 use swirl_model::ids::{InstanceId, ScopeId};
 use swirl_model::instance::{EndStatus, Retention};
-use swirl_model::scope::{Cursor, Work};
+use swirl_model::scope::{Cursor, Said, Work};
 use swirl_ports::execution::Record;
 use swirl_ports::{
     Commit, Error, ExecutionStore, Filter, InboxItem, InstanceKey, KeyHolder, Listening,
@@ -250,6 +250,16 @@ fn an_inbox_has_a_limit() {
         panic!("it was accepted")
     };
     assert_eq!(what, "the inbox of a/r");
+    let input = Input::Waits {
+        fork: 1,
+        said: Said {
+            index: 0,
+            turn: 1,
+            waits: true,
+        },
+    };
+    let of_branch = block_on(store.add_input(&root("a"), InboxItem::new(input)));
+    assert!(of_branch.unwrap(), "branches are limited already");
     assert!(!add(2).unwrap());
 }
 

@@ -164,7 +164,7 @@ impl Streams {
             _ => inspected.findings.push(Finding {
                 severity: Severity::Error,
                 code: "stream",
-                message: format!("the stream {name} cannot be looked at: {error}"),
+                message: format!("the stream {name} cannot be inspected: {error}"),
                 hint: "this user must be allowed to use $JS.API.> for the namespace's streams",
             }),
         }

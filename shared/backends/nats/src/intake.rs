@@ -133,7 +133,7 @@ impl Intake {
                 match self.is_whole().await {
                     Ok(true) => {}
                     Ok(false) => {
-                        tracing::debug!("events were lost on their way; they are requested again");
+                        tracing::debug!("events were lost in transit; they are requested again");
                         self.open = None;
                     }
                     Err(error) => {

@@ -11,7 +11,7 @@ use swirl_ports::{EventStream, Result};
 use crate::message::{EventMessage, unavailable};
 use crate::streams::Streams;
 use crate::subject::tokens;
-use crate::together::{Part, Together};
+use crate::together::{BatchMessage, Together};
 
 /// Limits of the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl EventStream for LifecycleStream {
             let subject = format!("{workflow}.{}", tokens(&event.kind));
             messages.push((self.streams.lifecycle_subject(&subject), message));
         }
-        let parts: Vec<Part> = messages
+        let parts: Vec<BatchMessage> = messages
             .iter()
             .map(|(subject, message)| message.part(subject))
             .collect();

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use swirl_model::CloudEvent;
 use swirl_ports::{Error, Result};
 
-use crate::together::Part;
+use crate::together::BatchMessage;
 
 pub(crate) const CONTENT_TYPE: &str = "application/cloudevents+json; charset=utf-8";
 
@@ -58,8 +58,8 @@ impl EventMessage {
     }
 
     /// The event as a part of a batch.
-    pub(crate) fn part(&self, subject: &str) -> Part {
-        Part {
+    pub(crate) fn part(&self, subject: &str) -> BatchMessage {
+        BatchMessage {
             subject: subject.to_owned(),
             headers: self.headers.clone(),
             payload: self.payload.clone(),

@@ -5,11 +5,11 @@ use swirl_model::CloudEvent;
 /// A subject that contains parts of the event: `swirl.events.{type}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Type,
     Source,
@@ -40,20 +40,20 @@ impl Template {
                 .split_once('}')
                 .ok_or_else(|| TemplateError::Unclosed(text.to_owned()))?;
             if !before.is_empty() {
-                parts.push(Part::Text(before.to_owned()));
+                parts.push(TemplatePart::Text(before.to_owned()));
             }
             parts.push(match name {
-                "type" => Part::Type,
-                "source" => Part::Source,
+                "type" => TemplatePart::Type,
+                "source" => TemplatePart::Source,
                 _ if !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric()) => {
-                    Part::Attribute(name.to_ascii_lowercase())
+                    TemplatePart::Attribute(name.to_ascii_lowercase())
                 }
                 _ => return Err(TemplateError::Name(name.to_owned())),
             });
             rest = after;
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.to_owned()));
+            parts.push(TemplatePart::Text(rest.to_owned()));
         }
         let template = Template { parts };
         let sample = template.with(|_| "x".to_owned());
@@ -72,18 +72,18 @@ impl Template {
     /// Returns the subject of an event. Dots of a type stay; characters that a subject can't contain become `_`.
     pub fn subject(&self, event: &CloudEvent) -> String {
         self.with(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Type => tokens(&event.kind),
-            Part::Source => tokens(&event.source).replace('/', "_"),
-            Part::Attribute(name) => {
+            TemplatePart::Text(text) => text.clone(),
+            TemplatePart::Type => tokens(&event.kind),
+            TemplatePart::Source => tokens(&event.source).replace('/', "_"),
+            TemplatePart::Attribute(name) => {
                 tokens(&event.attribute(name).unwrap_or_default()).replace('.', "_")
             }
         })
     }
 
-    fn with(&self, show: impl Fn(&Part) -> String) -> String {
+    fn with(&self, show: impl Fn(&TemplatePart) -> String) -> String {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
+            TemplatePart::Text(text) => text.clone(),
             other => show(other),
         });
         parts.collect()

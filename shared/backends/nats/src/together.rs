@@ -28,7 +28,7 @@ const DISABLED: u64 = 10174;
 
 /// A message of a batch.
 #[derive(Clone)]
-pub(crate) struct Part {
+pub(crate) struct BatchMessage {
     pub(crate) subject: String,
     pub(crate) headers: HeaderMap,
     pub(crate) payload: Bytes,
@@ -44,7 +44,7 @@ pub(crate) struct Together {
 }
 
 struct Waiting {
-    part: Part,
+    part: BatchMessage,
     /// Whether it was published.
     done: oneshot::Sender<bool>,
 }
@@ -62,9 +62,9 @@ struct Refusal {
 }
 
 /// The number of messages that go into one batch. It ends with the message that exceeds [`BYTES_MAX`].
-fn fitting<'p>(parts: impl Iterator<Item = &'p Part>) -> usize {
+fn fitting<'p>(parts: impl Iterator<Item = &'p BatchMessage>) -> usize {
     let mut bytes = 0;
-    let fits = |part: &&Part| {
+    let fits = |part: &&BatchMessage| {
         let fits = bytes < BYTES_MAX;
         bytes += part.payload.len();
         fits
@@ -96,7 +96,7 @@ impl Together {
     pub(crate) async fn publish<T>(
         &self,
         context: &Context,
-        part: Part,
+        part: BatchMessage,
         alone: impl Future<Output = T>,
         published: T,
     ) -> T {
@@ -125,7 +125,8 @@ impl Together {
             let batch = self.take();
             let is_published = match &batch[..] {
                 [_, _, ..] => {
-                    let parts: Vec<Part> = batch.iter().map(|one| one.part.clone()).collect();
+                    let parts: Vec<BatchMessage> =
+                        batch.iter().map(|one| one.part.clone()).collect();
                     self.send(context, &parts).await
                 }
                 _ => false,
@@ -149,7 +150,7 @@ impl Together {
     }
 
     /// Publishes messages in batches, in their order. Returns false if that wasn't possible for all of them.
-    pub(crate) async fn publish_all(&self, context: &Context, parts: &[Part]) -> bool {
+    pub(crate) async fn publish_all(&self, context: &Context, parts: &[BatchMessage]) -> bool {
         if parts.len() < 2 || !self.is_on(&context.client()) {
             return false;
         }
@@ -165,7 +166,7 @@ impl Together {
     }
 
     /// Publishes one batch. Returns false unless the server has it as a whole.
-    async fn send(&self, context: &Context, parts: &[Part]) -> bool {
+    async fn send(&self, context: &Context, parts: &[BatchMessage]) -> bool {
         match self.try_send(context, parts).await {
             Ok(()) => {
                 self.sent.fetch_add(1, Ordering::Relaxed);
@@ -178,13 +179,13 @@ impl Together {
         }
     }
 
-    async fn try_send(&self, context: &Context, parts: &[Part]) -> Result<(), String> {
+    async fn try_send(&self, context: &Context, parts: &[BatchMessage]) -> Result<(), String> {
         let client = context.client();
         let id = format!("{:016x}", RandomState::new().build_hasher().finish());
         let Some((last, others)) = parts.split_last() else {
             return Ok(());
         };
-        let numbered = |part: &Part, number: usize| {
+        let numbered = |part: &BatchMessage, number: usize| {
             let mut headers = part.headers.clone();
             headers.insert("Nats-Batch-Id", id.as_str());
             headers.insert("Nats-Batch-Sequence", number.to_string().as_str());

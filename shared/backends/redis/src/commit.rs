@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::Value;
-use swirl_commit::{Answer, CommitParts, Place};
+use swirl_commit::{Answer, BranchPosition, CommitParts};
 use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::Room;
@@ -51,7 +51,7 @@ impl Completed {
             results: words.next()?.parse().ok()?,
             bytes: words.next()?.parse().ok()?,
             expected: Expected {
-                fork: Place::of(branch)?.number,
+                fork: BranchPosition::of(branch)?.number,
                 number: words.next()?.to_owned(),
             },
             lease: words.next().map(str::to_owned),

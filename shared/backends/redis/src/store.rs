@@ -252,7 +252,10 @@ impl ExecutionStore for Redis {
         let what = || format!("the input '{}' of {to}", item.id);
         let payload = encode(&item.input, what, self.options().record_max)?;
         let keys = self.keys().of(&to.instance, Span::Waits);
-        let limit = self.options().inbox_max;
+        let limit = match item.input.is_unlimited() {
+            true => u32::MAX as usize,
+            false => self.options().inbox_max,
+        };
         let script = match item.input {
             Input::Cancel { .. } => &ENDING_INPUT,
             _ => &INPUT,

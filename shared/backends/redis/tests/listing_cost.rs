@@ -31,6 +31,30 @@ fn sent(server: &RedisServer) -> usize {
     sent.unwrap().trim().parse().unwrap()
 }
 
+/// The server is blocked while it counts, so it counts only the newest instances of a shard.
+#[tokio::test(flavor = "multi_thread")]
+async fn counting_by_version_ends_and_says_so() {
+    const COUNTED_MAX: u64 = 200;
+    let server = RedisServer::start().unwrap();
+    let options = Options {
+        shards: 1,
+        ..Options::single(server.url())
+    };
+    let store = Redis::connect(options).await.unwrap();
+    let b = Backend::of(Arc::new(store), ());
+    let counted = async || {
+        let found = b.store.counts_by_version("flow").await.unwrap();
+        let running = found.versions.values().map(|counts| counts.running);
+        (running.sum::<u64>(), found.is_complete)
+    };
+    for number in 0..COUNTED_MAX {
+        b.create(new(&format!("i{number}"))).await;
+    }
+    assert_eq!(counted().await, (COUNTED_MAX, true));
+    b.create(new("one more")).await;
+    assert_eq!(counted().await, (COUNTED_MAX, false));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_cost_little_however_large_their_records_are() {
     let server = RedisServer::start().unwrap();

@@ -7,19 +7,19 @@ use crate::snapshot::Snapshot;
 
 /// The place of a branch in the tree of scopes: `r.3.1` is branch 1 of fork `r.3`, the third fork of `r`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place<'a> {
+pub struct BranchPosition<'a> {
     pub fork: &'a str,
     pub parent: &'a str,
     pub number: u32,
     pub index: u32,
 }
 
-impl<'a> Place<'a> {
+impl<'a> BranchPosition<'a> {
     /// Returns `None` for a root.
-    pub fn of(scope: &'a str) -> Option<Place<'a>> {
+    pub fn of(scope: &'a str) -> Option<BranchPosition<'a>> {
         let (fork, index) = scope.rsplit_once('.')?;
         let (parent, number) = fork.rsplit_once('.')?;
-        Some(Place {
+        Some(BranchPosition {
             fork,
             parent,
             number: number.parse().ok()?,
@@ -30,7 +30,7 @@ impl<'a> Place<'a> {
 
 #[derive(Debug)]
 pub struct BranchChange<'a> {
-    pub place: Place<'a>,
+    pub place: BranchPosition<'a>,
     /// It has no record yet, so it depends on its fork being open.
     pub is_unborn: bool,
     /// The change of the number of branches with a record.
@@ -54,7 +54,7 @@ pub struct Report {
 pub(crate) fn change<'a>(
     request: &Request<'a, '_>,
     known: &Snapshot<'_>,
-    place: Place<'a>,
+    place: BranchPosition<'a>,
 ) -> BranchChange<'a> {
     let (fork, gone) = (known.enclosing, request.parts.gone);
     let is_closed = fork.is_some_and(|fork| fork.is_closed);

@@ -3,7 +3,7 @@
 use swirl_model::instance::Status;
 
 use crate::answer::{Undecided, check};
-use crate::branch::{self, BranchChange, Place};
+use crate::branch::{self, BranchChange, BranchPosition};
 use crate::forks::{self, ForkChange};
 use crate::inbox::{Inbox, kib_of};
 use crate::request::Request;
@@ -84,7 +84,7 @@ pub fn decide<'a>(
     };
     let forks = forks::change(request, known)?;
     let flags = request.flags();
-    let place = Place::of(commit.lease.scope.scope.as_str()).filter(|_| {
+    let place = BranchPosition::of(commit.lease.scope.scope.as_str()).filter(|_| {
         let has_fork = known.enclosing.is_some() || !known.is_complete;
         has_fork && !flags.is_detached
     });

@@ -19,7 +19,7 @@ mod status;
 mod timers;
 
 pub use answer::{Answer, Undecided};
-pub use branch::{BranchChange, Place, Report};
+pub use branch::{BranchChange, BranchPosition, Report};
 pub use decision::{Decision, LeaseChange, decide};
 pub use forks::{ChangedFork, ForkChange, ForkState, Revived};
 pub use inbox::{Inbox, Item, Kind};

@@ -1,6 +1,6 @@
 //! Function calls and the secrets that they may need.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures::channel::oneshot;
@@ -78,16 +78,43 @@ pub enum ExchangeProtocol {
 
 /// The last exchange of a call. Clones share it, so it is available even if the call is abandoned.
 #[derive(Debug, Clone, Default)]
-pub struct LastExchange(Arc<Mutex<Option<Exchange>>>);
+pub struct LastExchange(Arc<Mutex<Noted>>);
+
+#[derive(Debug, Default)]
+struct Noted {
+    exchange: Option<Exchange>,
+    credentials: Option<SentCredentials>,
+}
+
+/// The `Authorization` header that a call sent last: its scheme and its parameter. It is never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SentCredentials(pub Arc<str>);
+
+impl std::fmt::Debug for SentCredentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
 
 impl LastExchange {
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub fn note(&self, exchange: Exchange) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(exchange);
+        self.lock().exchange = Some(exchange);
     }
 
     pub fn get(&self) -> Option<Exchange> {
-        let exchange = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        exchange.clone()
+        self.lock().exchange.clone()
+    }
+
+    pub fn note_credentials(&self, header: &str) {
+        self.lock().credentials = Some(SentCredentials(header.into()));
+    }
+
+    pub fn credentials(&self) -> Option<SentCredentials> {
+        self.lock().credentials.clone()
     }
 }
 

@@ -18,7 +18,7 @@ pub enum Error {
         limit: usize,
     },
     /// The position from which to continue a listing is unknown or comes from another store. Retrying can't help.
-    #[error("there is no place '{0}' in this listing; begin it anew")]
+    #[error("'{0}' is not a position in this listing; start from the first page")]
     UnknownPlace(String),
 }
 

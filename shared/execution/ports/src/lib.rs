@@ -28,8 +28,8 @@ pub use batches::{
     Batch, BatchCounts, BatchCreation, BatchItem, BatchOrder, BatchOutcome, BatchState, Batches,
 };
 pub use call::{
-    CallRequest, Exchange, ExchangeProtocol, FunctionCaller, LastExchange, Secrets, Stored,
-    StoredAck, StoredWatch,
+    CallRequest, Exchange, ExchangeProtocol, FunctionCaller, LastExchange, Secrets,
+    SentCredentials, Stored, StoredAck, StoredWatch,
 };
 pub use clock::Clock;
 pub use definitions::{

@@ -78,7 +78,7 @@ pub const HISTORY_BYTES_MAX: usize = 4 << 20;
 
 impl HistoryPart {
     /// The requested numbers, as far as they are kept.
-    pub fn of(self, kept: Range<u64>) -> Range<u64> {
+    pub fn within(self, kept: Range<u64>) -> Range<u64> {
         let wide = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         match self {
             HistoryPart::After { known, limit } => {
@@ -287,7 +287,7 @@ pub trait InstanceQueries: InstanceRecords {
     async fn history_page(&self, id: &InstanceId, part: HistoryPart) -> Result<HistoryPage> {
         let kept = self.kept_history(id).await?;
         let total = kept.gone + kept.entries.len() as u64;
-        let wanted = part.of(kept.gone..total);
+        let wanted = part.within(kept.gone..total);
         let entries = kept.entries.into_iter();
         let entries = entries.skip((wanted.start - kept.gone) as usize);
         Ok(HistoryPage {

@@ -15,14 +15,14 @@ const BYTES_MAX: usize = 64 << 20;
 /// full, the older one is dropped.
 #[derive(Default)]
 pub(crate) struct Compiled {
-    young: HashMap<DefinitionId, Entry>,
-    old: HashMap<DefinitionId, Entry>,
+    young: HashMap<DefinitionId, CachedDefinition>,
+    old: HashMap<DefinitionId, CachedDefinition>,
     /// The size of the younger generation.
     bytes: usize,
 }
 
 #[derive(Clone)]
-struct Entry {
+struct CachedDefinition {
     /// The digest of the source.
     digest: String,
     bytes: usize,
@@ -48,7 +48,7 @@ impl Compiled {
         let digest = digest.to_owned();
         self.keep(
             id,
-            Entry {
+            CachedDefinition {
                 digest,
                 bytes,
                 definition,
@@ -71,7 +71,7 @@ impl Compiled {
         self.old.remove(id);
     }
 
-    fn keep(&mut self, id: DefinitionId, entry: Entry) {
+    fn keep(&mut self, id: DefinitionId, entry: CachedDefinition) {
         if self.young.len() >= COUNT_MAX || self.bytes + entry.bytes > BYTES_MAX {
             self.old = std::mem::take(&mut self.young);
             self.bytes = 0;

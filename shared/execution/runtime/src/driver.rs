@@ -35,12 +35,12 @@ use swirl_model::workflow::FunctionId;
 use swirl_model::{Data, WorkflowError};
 use swirl_ports::{
     Clock, EventLog, ExecutionStore, FunctionCaller, InboxItem, LastExchange, Lease, Queue,
-    Released, Secrets, Stored,
+    Released, Secrets, SentCredentials, Stored,
 };
 
 pub use self::attempts::Suspects;
 pub use self::first_turn::{FirstTurn, take_first_turn};
-pub use self::record::{RECORDED_BYTES_MAX, Recording};
+pub use self::record::{RECENT_CALLS_MAX, RECORDED_BYTES_MAX, Recording};
 
 use self::attempts::Attempt;
 use self::policy::Policy;
@@ -67,6 +67,8 @@ pub struct Settings {
     pub recorded_bytes_max: usize,
     /// How long recorded values are kept, in milliseconds; `None` keeps them as long as their entry.
     pub keep_data_ms: Option<u64>,
+    /// How many of its last calls each scope keeps, if the history has only those that failed.
+    pub recent_calls_max: usize,
     /// Sends forks that exceed the store's [`JoinLimits`](swirl_ports::JoinLimits) to coordinators. In a single
     /// process, the driver of the scope joins them.
     pub coordinators_join: bool,
@@ -82,6 +84,7 @@ impl Default for Settings {
             own_recording: true,
             recorded_bytes_max: RECORDED_BYTES_MAX,
             keep_data_ms: None,
+            recent_calls_max: RECENT_CALLS_MAX,
             coordinators_join: false,
         }
     }
@@ -140,6 +143,8 @@ struct Run {
     /// A call that was in flight when this driver took over the scope.
     left: Option<u32>,
     call: Option<Running>,
+    /// What the last call sent.
+    credentials: Option<SentCredentials>,
     /// Notified once the answer, which is in `inbox`, is stored.
     stored: Option<Stored>,
     /// The scope may have something to do without an input.
@@ -175,6 +180,7 @@ impl Run {
             recorder: Recorder::OFF,
             recorded_call: None,
             call: None,
+            credentials: None,
             stored: None,
             wake: true,
             answered: false,

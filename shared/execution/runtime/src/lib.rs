@@ -19,8 +19,8 @@ mod shares;
 
 pub use catalog::{Catalog, Deployed};
 pub use driver::{
-    Driven, Driver, FirstTurn, RECORDED_BYTES_MAX, Recording, Settings, Suspects, log_span,
-    take_first_turn,
+    Driven, Driver, FirstTurn, RECENT_CALLS_MAX, RECORDED_BYTES_MAX, Recording, Settings, Suspects,
+    log_span, take_first_turn,
 };
 pub use effects::{Effects, flush};
 pub use interests::interests;
@@ -39,12 +39,11 @@ pub enum Error {
     Definition { id: String, reason: String },
     /// Trying again would crash the next process.
     #[error(
-        "{count} attempts to continue it have ended their worker: perhaps it needs more memory than \
-         the worker has, or it makes the worker crash"
+        "{count} attempts to continue it have killed their worker: it may need more memory than the worker has, or make the worker crash"
     )]
     Attempts { count: u32 },
     /// The limit on how fast instances start is reached. Retrying later helps.
-    #[error("instances of {workflow} are started too fast; again in {wait_ms} ms")]
+    #[error("instances of {workflow} are started too fast; retry in {wait_ms} ms")]
     TooFast { workflow: Arc<str>, wait_ms: i64 },
 }
 

@@ -38,7 +38,7 @@ impl Authorization {
             }
             Auth::Bearer { token } => Authorization::bearer(token),
             Auth::Digest { .. } => {
-                let message = "a digest answers a challenge of an HTTP service, and this isn't one";
+                let message = "digest authentication needs an HTTP service, and this isn't one";
                 return Err(CallError::new(CallErrorKind::Auth, message));
             }
             Auth::OAuth2(oauth2) => {

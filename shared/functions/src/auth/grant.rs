@@ -20,7 +20,7 @@ pub struct OAuth2 {
     pub actor_token_type: Option<String>,
     pub requested_subject: Option<String>,
     pub requested_issuer: Option<String>,
-    pub found: Found,
+    pub found: TokenEndpoint,
     pub client_authentication: ClientAuthentication,
     /// A JWT that proves who the client is.
     pub client_assertion: Option<Secret>,
@@ -43,7 +43,7 @@ pub enum GrantType {
 
 /// How the token endpoint is found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub enum Found {
+pub enum TokenEndpoint {
     /// Languages 0.7 and 0.8 leave it open.
     #[default]
     Searched,
@@ -71,6 +71,6 @@ pub enum ClientAuthentication {
 impl OAuth2 {
     /// The definition says where tokens are had. Its errors are those of an authentication then.
     pub(crate) fn is_exact(&self) -> bool {
-        self.found != Found::Searched
+        self.found != TokenEndpoint::Searched
     }
 }

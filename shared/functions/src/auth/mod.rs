@@ -14,7 +14,7 @@ mod token;
 
 pub(crate) use authorization::Authorization;
 pub(crate) use digest::answer as digest_answer;
-pub use grant::{ClientAuthentication, Found, GrantType, OAuth2};
+pub use grant::{ClientAuthentication, GrantType, OAuth2, TokenEndpoint};
 pub(crate) use oauth2::Hints;
 pub use oauth2::Tokens;
 pub use secret::Secret;

@@ -7,7 +7,7 @@
 //!   and the authority itself for one with a path;
 //! - without an `authority`, the OpenAPI document's `tokenUrl` or `openIdConnectUrl` is used.
 //!
-//! DSL 1.0, "OAUTH2 Authentication" and "OpenIdConnect Authentication": the definition says where it is ([`Found`]).
+//! DSL 1.0, "OAUTH2 Authentication" and "OpenIdConnect Authentication": the definition says where it is ([`TokenEndpoint`]).
 //!
 //! Tokens are cached by everything in their request, including the credentials, so a workflow never gets a token for
 //! credentials that it doesn't have. Concurrent callers that need the same token wait for one request.
@@ -23,7 +23,7 @@ use url::Url;
 use url::form_urlencoded::Serializer;
 
 use super::form::{Form, form};
-use super::grant::{Found, OAuth2};
+use super::grant::{OAuth2, TokenEndpoint};
 use super::{Secret, beginning, redact, token};
 use crate::http::{Answer, Http, shown};
 use crate::watch;
@@ -218,12 +218,12 @@ impl Tokens {
     }
 
     /// The endpoint where the definition says that it is.
-    async fn stated(&self, found: &Found, authority: Url) -> Result<Endpoint, CallError> {
+    async fn stated(&self, found: &TokenEndpoint, authority: Url) -> Result<Endpoint, CallError> {
         const CONFIGURATION: &str = "/.well-known/openid-configuration";
         let base = authority.path().trim_end_matches('/').to_owned();
         let mut url = authority;
         let is_configuration = base.ends_with(CONFIGURATION);
-        if let (Found::Path(path), false) = (found, is_configuration) {
+        if let (TokenEndpoint::Path(path), false) = (found, is_configuration) {
             if let Ok(url) = http_url(path, "the token endpoint") {
                 return Ok(direct(url));
             }

@@ -6,7 +6,7 @@
 use swirl_model::Data;
 use swirl_model::workflow::AuthScheme;
 
-use super::{Auth, ClientAuthentication, Found, GrantType, OAuth2, Secret};
+use super::{Auth, ClientAuthentication, GrantType, OAuth2, Secret, TokenEndpoint};
 use crate::{CallError, CallErrorKind};
 
 impl Auth {
@@ -94,7 +94,7 @@ impl Properties<'_> {
             "tokenExchange" | "urn:ietf:params:oauth:grant-type:token-exchange" => {
                 Ok(GrantType::TokenExchange)
             }
-            _ if self.found()? != Found::Searched => Err(refuse(
+            _ if self.found()? != TokenEndpoint::Searched => Err(refuse(
                 "the authentication's `grant` must be `authorization_code`, `client_credentials`, `password`, \
                  `refresh_token` or `urn:ietf:params:oauth:grant-type:token-exchange`",
             )),
@@ -106,22 +106,22 @@ impl Properties<'_> {
     }
 
     /// DSL 1.0 says where tokens are had.
-    fn found(&self) -> Result<Found, CallError> {
+    fn found(&self) -> Result<TokenEndpoint, CallError> {
         if self
             .0
             .get("discovery")
             .is_some_and(|found| !found.is_null())
         {
-            return Ok(Found::Discovered);
+            return Ok(TokenEndpoint::Discovered);
         }
         let path = self.text("tokenPath")?;
-        Ok(path.map_or(Found::Searched, Found::Path))
+        Ok(path.map_or(TokenEndpoint::Searched, TokenEndpoint::Path))
     }
 
     fn client_authentication(&self) -> Result<ClientAuthentication, CallError> {
         let given = self.text("clientAuthentication")?;
         Ok(match given.as_deref() {
-            None if self.found()? == Found::Searched => ClientAuthentication::Offered,
+            None if self.found()? == TokenEndpoint::Searched => ClientAuthentication::Offered,
             None | Some("client_secret_post") => ClientAuthentication::SecretPost,
             Some("client_secret_basic") => ClientAuthentication::SecretBasic,
             Some("client_secret_jwt") => ClientAuthentication::SecretJwt,
@@ -152,7 +152,7 @@ fn scalar(name: &str, value: &Data) -> Result<String, CallError> {
     match value.kind() {
         "string" | "number" => Ok(value.to_text()),
         _ => Err(refuse(format!(
-            "the auth definition's `{name}` must be a string, and is {}",
+            "the auth definition's `{name}` must be a string, but is {}",
             value.kind_in_words()
         ))),
     }
@@ -208,7 +208,7 @@ mod tests {
             (
                 AuthScheme::Bearer,
                 data!({"token": ["s3cret"]}),
-                "`token` must be a string, and is an array",
+                "`token` must be a string, but is an array",
             ),
             (AuthScheme::Bearer, data!("s3cret"), "has no `token`"),
             (

@@ -105,9 +105,9 @@ pub enum Cause {
     TooLarge { limit: usize },
     #[error("it did not arrive within {} s", limit.as_secs_f64())]
     Timeout { limit: Duration },
-    #[error("it wasn't asked: a definition's documents may take {} s in total", limit.as_secs_f64())]
+    #[error("it wasn't fetched: a definition's documents may take {} s in total", limit.as_secs_f64())]
     TotalTime { limit: Duration },
-    #[error("it wasn't asked: a definition may need {limit} documents")]
+    #[error("it wasn't fetched: a definition may need at most {limit} documents")]
     TotalCount { limit: usize },
     #[error("the request was cancelled")]
     Unwanted,
@@ -322,7 +322,7 @@ impl HttpResources {
             return refused(shown(&target), "it leaves https");
         }
         if hosts::is_loopback(&target) && !hosts::is_loopback(from) {
-            let reason = "another machine cannot send us to this machine's own services";
+            let reason = "another machine must not redirect to this machine's own services";
             return refused(shown(&target), reason);
         }
         if !self.options.hosts.allow(&target) {
@@ -405,7 +405,7 @@ fn blocking<T: Send>(
         runtime.block_on(work())
     };
     let ended = std::thread::scope(|scope| scope.spawn(fetch).join());
-    ended.unwrap_or_else(|_| Err(unreachable("the fetch broke off".to_owned())))
+    ended.unwrap_or_else(|_| Err(unreachable("the fetch was interrupted".to_owned())))
 }
 
 fn is_http(url: &Url) -> bool {

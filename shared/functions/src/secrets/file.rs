@@ -46,7 +46,9 @@ impl File {
         if now != state.stamp {
             match load(&self.path) {
                 Ok(values) => state.values = values,
-                Err(error) => tracing::warn!(%error, "the secrets read before are used further"),
+                Err(error) => {
+                    tracing::warn!(%error, "the secrets that were read before stay in use")
+                }
             }
             // Also after a failure, so that each change is reported only once.
             state.stamp = now;

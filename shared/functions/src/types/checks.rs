@@ -9,7 +9,7 @@ use serde_json::Value;
 use swirl_model::Data;
 use swirl_model::workflow::{ActionKind, Function, Template, Workflow};
 
-use super::{Compiled, CompiledFunctions, Known, Settings};
+use super::{Compiled, CompiledFunctions, Settings, StaticValue};
 use crate::problem::{Problem, Site};
 
 /// The key in a function's `metadata` that switches off the checks of its calls.
@@ -68,8 +68,8 @@ impl Checks {
                 continue;
             };
             let arguments = match &call.arguments {
-                Some(template) => Known::of(template, workflow),
-                None => Known::Unknown,
+                Some(template) => StaticValue::of(template, workflow),
+                None => StaticValue::Unknown,
             };
             let auth = function.auth.map(|auth| workflow[auth].scheme);
             let selected = match &call.selection_set {
@@ -121,7 +121,7 @@ impl Checks {
     pub fn call(&self, function: &Function, arguments: &Data) -> Vec<String> {
         match self.checked(function) {
             Some(compiled) => {
-                let misfits = compiled.check(&Known::from(Value::from(arguments)));
+                let misfits = compiled.check(&StaticValue::from(Value::from(arguments)));
                 misfits.into_iter().map(|misfit| misfit.message).collect()
             }
             None => Vec::new(),
@@ -131,7 +131,7 @@ impl Checks {
     /// The reasons why the service of a function would not return this answer.
     pub fn answer(&self, function: &Function, answer: &Data) -> Vec<String> {
         match self.checked(function) {
-            Some(compiled) => compiled.check_answer(&Known::from(Value::from(answer))),
+            Some(compiled) => compiled.check_answer(&StaticValue::from(Value::from(answer))),
             None => Vec::new(),
         }
     }

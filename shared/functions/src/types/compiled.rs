@@ -3,7 +3,7 @@
 use swirl_model::workflow::{Function, FunctionKind, Workflow};
 
 use super::{CompileResult, Compiled, Documents, Settings, TYPES, word};
-use crate::problem::{Part, Problem, Site};
+use crate::problem::{FaultyPart, Problem, Site};
 
 /// The functions of a definition as their types have compiled them, in the order of the definition.
 #[derive(Default)]
@@ -55,7 +55,7 @@ impl CompiledFunctions {
             .filter_map(|(at, (function, result))| {
                 let is_called = function.kind != FunctionKind::Expression;
                 let (part, reason) = match result {
-                    Ok(compiled) => (Part::default(), compiled.unusable()?.to_owned()),
+                    Ok(compiled) => (FaultyPart::default(), compiled.unusable()?.to_owned()),
                     Err(why) => (why.part, why.reason.clone()),
                 };
                 let site = Site::Operation(part);
@@ -76,7 +76,7 @@ impl CompiledFunctions {
         let functions = workflow.functions.iter().zip(&self.0);
         let found = functions.filter_map(|(function, result)| {
             let message = result.as_ref().ok()?.unaddressed()?.to_owned();
-            let site = Site::Operation(Part::Document);
+            let site = Site::Operation(FaultyPart::Document);
             Some(Problem::of(function, message, site))
         });
         found.collect()

@@ -8,7 +8,7 @@ use std::cell::Cell;
 use serde_json::Value;
 use swirl_model::time::Timestamp;
 
-use super::Known;
+use super::StaticValue;
 use super::misfit::{Misfit, below};
 use super::rest::Node;
 
@@ -70,7 +70,7 @@ impl<'d> Fits<'d> {
     pub(crate) fn check(
         &self,
         schema: Node<'d>,
-        value: &Known,
+        value: &StaticValue,
         at: ValueLocation<'_>,
     ) -> Vec<Misfit> {
         let mut found = Vec::new();
@@ -81,13 +81,13 @@ impl<'d> Fits<'d> {
     fn look(
         &self,
         schema: Node<'d>,
-        value: &Known,
+        value: &StaticValue,
         at: ValueLocation<'_>,
         depth: u32,
         found: &mut Vec<Misfit>,
     ) {
         let mut others = Vec::new();
-        if let Known::Object(_) = value {
+        if let StaticValue::Object(_) = value {
             self.others(schema.clone(), depth, &mut others);
         }
         self.look_with(&others, schema, value, at, depth, found);
@@ -98,28 +98,28 @@ impl<'d> Fits<'d> {
         &self,
         others: &[&'d str],
         schema: Node<'d>,
-        value: &Known,
+        value: &StaticValue,
         at: ValueLocation<'_>,
         depth: u32,
         found: &mut Vec<Misfit>,
     ) {
         let what = at.what;
         let mut refuse = |message: String| found.push(Misfit::new(at.pointer, message));
-        if depth == 0 || self.left.get() == 0 || *value == Known::Unknown {
+        if depth == 0 || self.left.get() == 0 || *value == StaticValue::Unknown {
             return;
         }
         self.left.set(self.left.get() - 1);
         let Some(schema) = self.document.follow(schema) else {
             return;
         };
-        if *value == Known::Null && schema.flag("nullable") == Some(true) {
+        if *value == StaticValue::Null && schema.flag("nullable") == Some(true) {
             return;
         }
         let types = types(&schema);
         // For a parameter, a single value is a list with one element.
         if self.form == Form::Text
             && types == ["array"]
-            && !matches!(value, Known::List(_) | Known::Object(_))
+            && !matches!(value, StaticValue::List(_) | StaticValue::Object(_))
         {
             if let Some(items) = schema.get("items") {
                 self.look(items, value, at, depth - 1, found);
@@ -133,7 +133,7 @@ impl<'d> Fits<'d> {
         if !types.is_empty() && !types.iter().any(|kind| self.is_of(kind, value)) {
             let kinds: Vec<&str> = types.iter().map(|kind| word(kind)).collect();
             let is = match value {
-                Known::Text(Some(_)) if self.form == Form::Text => "isn't one",
+                StaticValue::Text(Some(_)) if self.form == Form::Text => "isn't one",
                 value => &format!("is {}", value.kind()),
             };
             refuse(format!("{what} must be {}, and {is}", kinds.join(" or ")));
@@ -144,8 +144,10 @@ impl<'d> Fits<'d> {
             return;
         }
         match value {
-            Known::Object(members) => self.members(others, &schema, members, at, depth, found),
-            Known::List(list) => {
+            StaticValue::Object(members) => {
+                self.members(others, &schema, members, at, depth, found)
+            }
+            StaticValue::List(list) => {
                 if let Some(items) = schema.get("items").filter(|items| items.value.is_object()) {
                     for (index, item) in list.iter().enumerate() {
                         let (what, pointer) = (
@@ -181,34 +183,34 @@ impl<'d> Fits<'d> {
         }
     }
 
-    fn is_of(&self, kind: &str, value: &Known) -> bool {
+    fn is_of(&self, kind: &str, value: &StaticValue) -> bool {
         let text = self.form == Form::Text;
         match (kind, value) {
-            ("null", value) => *value == Known::Null,
-            ("boolean", Known::Bool(_)) => true,
-            ("boolean", Known::Text(given)) if text => match given {
+            ("null", value) => *value == StaticValue::Null,
+            ("boolean", StaticValue::Bool(_)) => true,
+            ("boolean", StaticValue::Text(given)) if text => match given {
                 Some(given) => matches!(given.as_str(), "true" | "false"),
                 None => true,
             },
-            ("number" | "integer", Known::Number(None)) => true,
-            ("number", Known::Number(Some(_))) => true,
-            ("integer", Known::Number(Some(number))) => {
+            ("number" | "integer", StaticValue::Number(None)) => true,
+            ("number", StaticValue::Number(Some(_))) => true,
+            ("integer", StaticValue::Number(Some(number))) => {
                 number.as_f64().is_none_or(|number| number.fract() == 0.0)
             }
-            ("number" | "integer", Known::Text(given)) if text => match given {
+            ("number" | "integer", StaticValue::Text(given)) if text => match given {
                 Some(given) => given.trim().parse::<f64>().is_ok(),
                 None => true,
             },
-            ("string" | "file", Known::Text(_)) => true,
-            ("string", Known::Number(_) | Known::Bool(_)) => text,
-            ("array", Known::List(_)) => true,
-            ("object", Known::Object(_)) => true,
+            ("string" | "file", StaticValue::Text(_)) => true,
+            ("string", StaticValue::Number(_) | StaticValue::Bool(_)) => text,
+            ("array", StaticValue::List(_)) => true,
+            ("object", StaticValue::Object(_)) => true,
             // A type that JSON Schema doesn't define is ignored.
             (kind, _) => !KINDS.contains(&kind),
         }
     }
 
-    fn dated(&self, schema: &Node<'d>, value: &Known) -> Option<String> {
+    fn dated(&self, schema: &Node<'d>, value: &StaticValue) -> Option<String> {
         let format = schema.text("format")?;
         let (is_date, example) = match format {
             "date-time" => (is_date_time as fn(&str) -> bool, "${ now | todate }"),
@@ -219,18 +221,18 @@ impl<'d> Fits<'d> {
             _ => return None,
         };
         match value {
-            Known::Number(_) => Some(format!(
-                "must be a text of the format `{format}`, and is a number; write `{example}` for the \
+            StaticValue::Number(_) => Some(format!(
+                "must be a string of the format `{format}`, but is a number; write `{example}` for the \
                  present"
             )),
-            Known::Text(Some(text)) if !is_date(text) => Some(format!(
-                "must be a text of the format `{format}`, and isn't"
+            StaticValue::Text(Some(text)) if !is_date(text) => Some(format!(
+                "must be a string of the format `{format}`, and isn't"
             )),
             _ => None,
         }
     }
 
-    fn listed(&self, schema: &Node<'d>, value: &Known) -> Option<String> {
+    fn listed(&self, schema: &Node<'d>, value: &StaticValue) -> Option<String> {
         let allowed = schema.get("enum")?.value.as_array()?;
         let whole = value.whole()?;
         let same = |allowed: &Value| match (allowed, &whole) {
@@ -268,7 +270,7 @@ impl<'d> Fits<'d> {
         &self,
         others: &[&'d str],
         schema: &Node<'d>,
-        members: &[(String, Known)],
+        members: &[(String, StaticValue)],
         at: ValueLocation<'_>,
         depth: u32,
         found: &mut Vec<Misfit>,
@@ -377,7 +379,7 @@ fn word(kind: &str) -> &str {
         "integer" => "a whole number",
         "number" => "a number",
         "object" => "an object",
-        "string" | "file" => "a text",
+        "string" | "file" => "a string",
         other => other,
     }
 }

@@ -142,7 +142,7 @@ fn maps(arguments: &Data) -> Result<(), CallError> {
         let value = arguments.get(member).unwrap_or_default();
         if value.as_str().is_none() {
             let gave = value.kind_in_words();
-            let reason = format!("the {name} must be a text, and its expression gave {gave}");
+            let reason = format!("the {name} must be a string, but its expression gave {gave}");
             return Err(described(CallError::arguments(reason), "expression", 400));
         }
     }
@@ -150,7 +150,7 @@ fn maps(arguments: &Data) -> Result<(), CallError> {
         let value = arguments.get(name).unwrap_or_default();
         if !value.is_null() && !value.is_object() {
             let gave = value.kind_in_words();
-            let reason = format!("`{name}` must be an object, and its expression gave {gave}");
+            let reason = format!("`{name}` must be an object, but its expression gave {gave}");
             return Err(described(CallError::arguments(reason), "expression", 400));
         }
     }
@@ -188,7 +188,7 @@ fn add_query(url: &mut Url, query: &Value) -> Result<(), String> {
                 Value::Number(_) | Value::Bool(_) => all.push((name, value.to_string())),
                 _ => {
                     return Err(format!(
-                        "the query parameter `{name}` must be a text, a number, a boolean or a list of them"
+                        "the query parameter `{name}` must be a string, a number, a boolean or a list of them"
                     ));
                 }
             }

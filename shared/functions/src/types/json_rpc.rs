@@ -9,6 +9,7 @@ use url::Url;
 use super::service::{Ask, Reply, Services};
 use super::task_answer::{described, in_words_of};
 use crate::auth::{Auth, beginning, redact};
+use crate::event_stream::{MEDIA_TYPE, events};
 use crate::http::Answer;
 use crate::{CallError, CallErrorKind};
 
@@ -165,10 +166,10 @@ fn messages(answer: &Answer) -> Result<Vec<Value>, String> {
     let text = answer.text()?;
     let is_stream = answer
         .header("content-type")
-        .is_some_and(|media| media.trim_start().starts_with("text/event-stream"));
+        .is_some_and(|media| media.trim_start().starts_with(MEDIA_TYPE));
     let all: Vec<Value> = match is_stream {
         true => events(&text)
-            .map(|event| serde_json::from_str(&event))
+            .map(|event| serde_json::from_str(&event.data))
             .collect::<Result<_, _>>()
             .map_err(|error| format!("an event of the stream is not valid JSON: {error}"))?,
         false => {
@@ -182,24 +183,11 @@ fn messages(answer: &Answer) -> Result<Vec<Value>, String> {
     Ok(all.into_iter().filter(is_response).collect())
 }
 
-/// The data of server-sent events.
-fn events(text: &str) -> impl Iterator<Item = String> {
-    let mut data: Vec<&str> = Vec::new();
-    let lines = text.lines().chain(std::iter::once(""));
-    lines.filter_map(move |line| {
-        if let Some(part) = line.strip_prefix("data:") {
-            data.push(part.strip_prefix(' ').unwrap_or(part));
-            return None;
-        }
-        let is_end = line.is_empty() && !data.is_empty();
-        is_end.then(|| std::mem::take(&mut data).join("\n"))
-    })
-}
-
 /// Whether there is a response among complete events of a stream: servers need not close it.
 pub(super) fn has_response(complete: &[u8]) -> bool {
     let text = String::from_utf8_lossy(complete);
-    events(&text).any(|event| is_response(&serde_json::from_str(&event).unwrap_or_default()))
+    let mut events = events(&text);
+    events.any(|event| is_response(&serde_json::from_str(&event.data).unwrap_or_default()))
 }
 
 fn is_response(message: &Value) -> bool {
@@ -215,13 +203,6 @@ pub(super) fn data(value: &Value) -> Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn events_are_read_with_any_line_ends() {
-        let text = ": note\nevent: message\ndata: {\"a\":\ndata: 1}\n\ndata:{\"b\":2}\r\n\r\n";
-        let found: Vec<String> = events(text).collect();
-        assert_eq!(found, ["{\"a\":\n1}", "{\"b\":2}"]);
-    }
 
     #[test]
     fn a_response_ends_a_stream() {

@@ -21,7 +21,7 @@ use super::{Clients, CompileResult, Compiled, CompiledFunction, Context, Documen
 use crate::CallError;
 use crate::auth::redact;
 use crate::http::shown;
-use crate::problem::{Part, Unusable};
+use crate::problem::{FaultyPart, Unusable};
 use crate::watch::{self, Content, Sending};
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -52,7 +52,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         if is_process(function) && !documents.settings.processes.allows(ProcessKind::Mcp) {
             let reason = "it runs a process of the kind `mcp`, which the operator doesn't allow: \
                           `functions.processes` (or `--process mcp`)";
-            return Err(Unusable::at(Part::Transport, reason.to_owned()));
+            return Err(Unusable::at(FaultyPart::Transport, reason.to_owned()));
         }
         let version = function.metadata.get("protocolVersion");
         let version = version.map(|version| version.to_text());

@@ -19,8 +19,8 @@ use crate::servers::Servers;
 pub use checks::Checks;
 pub use compiled::CompiledFunctions;
 pub(crate) use compiled::no_caller;
-pub(crate) use known::Known;
 pub(crate) use misfit::Misfit;
+pub(crate) use static_value::StaticValue;
 pub(crate) use unaddressed::{NOWHERE, Unaddressed};
 
 pub mod a2a;
@@ -33,7 +33,6 @@ mod graphql;
 mod http;
 mod http_call;
 mod json_rpc;
-mod known;
 mod mcp;
 mod misfit;
 mod odata;
@@ -41,6 +40,7 @@ pub mod process;
 pub mod rest;
 pub mod rpc;
 pub(crate) mod service;
+mod static_value;
 pub(crate) mod task_answer;
 mod unaddressed;
 
@@ -187,12 +187,12 @@ pub(crate) trait CompiledFunction: Send + Sync {
     }
 
     /// The reasons why a call with these arguments would fail, as far as they are known.
-    fn check(&self, _arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, _arguments: &StaticValue) -> Vec<Misfit> {
         Vec::new()
     }
 
     /// The reason why credentials of this kind can never be sent with these arguments.
-    fn check_auth(&self, _auth: AuthScheme, _arguments: &Known) -> Option<String> {
+    fn check_auth(&self, _auth: AuthScheme, _arguments: &StaticValue) -> Option<String> {
         None
     }
 
@@ -202,7 +202,7 @@ pub(crate) trait CompiledFunction: Send + Sync {
     }
 
     /// The parts of an answer that the service would not return.
-    fn check_answer(&self, _answer: &Known) -> Vec<String> {
+    fn check_answer(&self, _answer: &StaticValue) -> Vec<String> {
         Vec::new()
     }
 }
@@ -237,7 +237,7 @@ pub(crate) struct Documents<'a> {
 impl<'a> Documents<'a> {
     /// The operator's address for a function's service.
     pub(crate) fn server(&self, function: &Function, document: Option<&str>) -> Option<&'a Url> {
-        self.settings.servers.of(function, document)
+        self.settings.servers.address_of(function, document)
     }
 
     /// The operator's address for a function's service, else the one in the function's metadata.

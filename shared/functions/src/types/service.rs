@@ -231,7 +231,7 @@ pub(crate) fn service_url(text: &str, what: &str) -> Result<Url, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
         Ok(_) => Err(format!("{what} `{text}` must be an http or https URL")),
-        Err(_) if text.is_empty() => Err(format!("{what} is empty: its expression gave no text")),
+        Err(_) if text.is_empty() => Err(format!("{what} is empty: its expression gave no string")),
         Err(error) => Err(format!("{what} `{text}` is not a valid URL: {error}")),
     }
 }

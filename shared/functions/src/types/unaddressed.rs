@@ -6,7 +6,7 @@ use swirl_model::Data;
 use swirl_model::workflow::AuthScheme;
 use swirl_ports::CallRequest;
 
-use super::{Clients, Compiled, CompiledFunction, Context, Known, Misfit};
+use super::{Clients, Compiled, CompiledFunction, Context, Misfit, StaticValue};
 use crate::CallError;
 
 /// The placeholder for an address when nothing is called.
@@ -38,11 +38,11 @@ impl CompiledFunction for Unaddressed {
         self.inner.release_documents()
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         self.inner.check(arguments)
     }
 
-    fn check_auth(&self, auth: AuthScheme, arguments: &Known) -> Option<String> {
+    fn check_auth(&self, auth: AuthScheme, arguments: &StaticValue) -> Option<String> {
         self.inner.check_auth(auth, arguments)
     }
 
@@ -50,7 +50,7 @@ impl CompiledFunction for Unaddressed {
         self.inner.check_selection(set)
     }
 
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
+    fn check_answer(&self, answer: &StaticValue) -> Vec<String> {
         self.inner.check_answer(answer)
     }
 }

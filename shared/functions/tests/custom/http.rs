@@ -139,8 +139,7 @@ async fn a_type_without_a_connector_is_rejected() {
     let problems = prepare(&caller, &function("fax", false)).unwrap_err();
     assert_eq!(
         problems[0].to_string(),
-        "function `send`: nothing here carries out functions of type `fax` with the operation \
-         `order.ts#main`: name a connector with `--connector fax=http://host/path`, `--connector \
+        "function `send`: functions of type `fax` with the operation `order.ts#main` have no implementation here: name a connector with `--connector fax=http://host/path`, `--connector \
          fax=nats://host:port/subject` or `--connector fax=exec:program`"
     );
 }

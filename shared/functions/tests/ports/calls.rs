@@ -192,7 +192,7 @@ async fn uncallable_functions_are_rejected_at_deployment() {
         ),
         (
             "own",
-            "nothing here carries out functions of type `ftp` with the operation `put`: name a connector with `--connector ftp=",
+            "functions of type `ftp` with the operation `put` have no implementation here: name a connector with `--connector ftp=",
         ),
     ];
     assert_eq!(problems.len(), expected.len(), "{problems:?}");

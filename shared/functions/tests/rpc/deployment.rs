@@ -26,7 +26,7 @@ fn uncallable_functions_are_rejected() {
         (
             "UserService#GetUser",
             data!({"server": 7}),
-            "`metadata.server` must be a text",
+            "`metadata.server` must be a string",
         ),
         (
             "UserService#getUser",

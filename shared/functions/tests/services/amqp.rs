@@ -79,7 +79,7 @@ async fn messages_go_over_amqp() {
             .unwrap_err(),
     );
     assert_eq!(found, "failed");
-    assert!(message.contains("no queue takes it"), "{message}");
+    assert!(message.contains("no queue accepts it"), "{message}");
     let (found, _) = code(
         tell.call(data!({"lumens": 3, "id": "a.b"}))
             .await

@@ -274,7 +274,10 @@ async fn invalid_messages_are_not_sent() {
         ),
         (data!({"id": -1}), "payload/id: "),
         (data!({"payload": [1]}), "payload: "),
-        (data!({"payload": {}, "id": 1}), "so `id` has no place"),
+        (
+            data!({"payload": {}, "id": 1}),
+            "so `id` can't be added to it",
+        ),
         (data!({"headers": 1}), "`headers` must be an object"),
     ] {
         let (code, message) = code(measured.call(arguments).await.unwrap_err());

@@ -22,7 +22,7 @@ async fn an_http_function_sends_its_request() {
     assert_eq!((code.as_str(), status), ("404", Some(404)));
     assert!(message.contains("no such pet"), "{message}");
     let unplaced = error_parts(get.call(data!({"petId": 3, "x": 1})).await.unwrap_err());
-    assert!(unplaced.3.contains("`x` has no place"), "{unplaced:?}");
+    assert!(unplaced.3.contains("`x` isn't used"), "{unplaced:?}");
 
     let operation =
         json!({"method": "POST", "uri": format!("{}/pet", server.base), "headers": {"x-own": "1"}});

@@ -17,6 +17,7 @@ mod nats;
 mod odata;
 mod servers;
 mod silent;
+mod sse;
 mod subscribe;
 mod tls;
 mod ws;

@@ -23,6 +23,13 @@ pub struct Rule {
 }
 
 impl Rule {
+    pub fn of(amount: usize) -> Rule {
+        Rule {
+            amount,
+            ..Rule::default()
+        }
+    }
+
     pub fn one_of(number: u32) -> Rule {
         Rule {
             amount: 1,

@@ -39,7 +39,7 @@ impl Serialize for Code {
 
 /// The documentation of a code.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CodeEntry {
     pub code: Code,
     /// One line.
     pub summary: &'static str,
@@ -52,7 +52,7 @@ macro_rules! codes {
         $(#[doc = $summary] pub const $name: Code = Code($word);)*
 
         /// All codes, in alphabetical order.
-        pub const TABLE: &[Entry] = &[$(Entry {
+        pub const TABLE: &[CodeEntry] = &[$(CodeEntry {
             code: $name,
             summary: $summary,
             page: include_str!(concat!("../../../../docs/errors/", $word, ".md")),
@@ -68,11 +68,11 @@ codes! {
     BAD_BATCH_SIZE = "bad-batch-size": "'batchSize' is not a whole number above 1.";
     BAD_COUNT = "bad-count": "'numCompleted' is not a whole number from 1 to the number of branches.";
     BAD_CRON = "bad-cron": "A cron expression cannot be read, or never fires.";
-    BAD_DATE_TIME = "bad-date-time": "A text is not an ISO 8601 date and time.";
-    BAD_DURATION = "bad-duration": "A text is not an ISO 8601 duration.";
+    BAD_DATE_TIME = "bad-date-time": "A string is not an ISO 8601 date and time.";
+    BAD_DURATION = "bad-duration": "A string is not an ISO 8601 duration.";
     BAD_EVENT_EXPRESSION = "bad-event-expression": "An event expression that cannot be read, or needs no event.";
     BAD_EXPRESSION = "bad-expression": "An expression that does not compile.";
-    BAD_INTERVAL = "bad-interval": "A text is not an ISO 8601 interval.";
+    BAD_INTERVAL = "bad-interval": "A string is not an ISO 8601 interval.";
     BAD_ITERATION_PARAM = "bad-iteration-param": "An iteration parameter that cannot be a variable's name.";
     BAD_NAME = "bad-name": "A name that is empty, too long, or has a control character.";
     BAD_NUMBER = "bad-number": "A number that is out of range.";
@@ -105,7 +105,7 @@ codes! {
     EXCLUSIVE_PROPERTIES = "exclusive-properties": "Properties that exclude each other.";
     EXPRESSION_LANGUAGE = "expression-language": "An unknown expression language.";
     EXPRESSION_NOT_EVALUATED = "expression-not-evaluated": "An expression in a place that is not evaluated.";
-    EXPRESSION_NOT_MARKED = "expression-not-marked": "A text that looks like an expression without its '${ }'.";
+    EXPRESSION_NOT_MARKED = "expression-not-marked": "A string that looks like an expression without its '${ }'.";
     FUNCTION_ARGUMENTS = "function-arguments": "Arguments that do not fit the document that describes the function.";
     FUNCTION_DOCUMENT = "function-document": "A document that describes a function is unavailable.";
     FUNCTION_INVALID = "function-invalid": "A function that cannot be called as its document describes it.";
@@ -115,15 +115,15 @@ codes! {
     IGNORED_PROPERTY = "ignored-property": "A property that has no effect at its place.";
     INTERVAL_WITHOUT_R = "interval-without-r": "A repeating interval lacks its 'R/'.";
     KEEP_ACTIVE_ENDLESS = "keep-active-endless": "A 'keepActive' workflow that never ends.";
-    KEY_NOT_TEXT = "key-not-text": "A YAML key is not a text.";
+    KEY_NOT_TEXT = "key-not-text": "A YAML key is not a string.";
     LEADING_ZERO = "leading-zero": "A YAML number begins with a zero.";
     LOOSE_FORM = "loose-form": "The meaning is clear, but the language writes it differently.";
     MERGE_KEY = "merge-key": "The value of the YAML merge key '<<' is not an object.";
-    METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is not a text.";
+    METADATA_NOT_TEXT = "metadata-not-text": "A metadata value that is not a string.";
     MISLEADING_EDITION = "misleading-edition": "A version key that doesn't match the edition of the document.";
     MISSING_PROPERTY = "missing-property": "A required property is missing.";
     NOT_AN_EXPRESSION_FUNCTION = "not-an-expression-function": "'fn:' with something that is not an expression function.";
-    NOT_CARRIED_OUT = "not-carried-out": "A part of DSL 1.0 that cannot be carried out.";
+    NOT_CARRIED_OUT = "not-carried-out": "A part of DSL 1.0 that isn't supported.";
     NOT_UTF8 = "not-utf8": "The document is not encoded in UTF-8.";
     NUMBER_NOT_FINITE = "number-not-finite": "A number is infinite, not a number, or too large.";
     OTHER_EDITIONS_NAME = "other-editions-name": "A name from another edition.";
@@ -164,7 +164,7 @@ codes! {
 }
 
 /// The entry of a code, for `swirl explain`.
-pub fn find(word: &str) -> Option<&'static Entry> {
+pub fn find(word: &str) -> Option<&'static CodeEntry> {
     TABLE.iter().find(|entry| entry.code.as_str() == word)
 }
 
@@ -185,7 +185,7 @@ mod tests {
             .map(|entry| format!("{}.md", entry.code))
             .collect();
         assert_eq!(codes, pages);
-        for Entry {
+        for CodeEntry {
             code,
             summary,
             page,

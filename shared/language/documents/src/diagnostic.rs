@@ -31,7 +31,7 @@ impl fmt::Display for Severity {
 
 /// A location in a document. The default is its beginning.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// JSON pointer; empty for the whole document.
     pub pointer: String,
     /// From 1.
@@ -40,9 +40,9 @@ pub struct Place {
     pub column: usize,
 }
 
-impl Default for Place {
-    fn default() -> Place {
-        Place {
+impl Default for SourceLocation {
+    fn default() -> SourceLocation {
+        SourceLocation {
             pointer: String::new(),
             line: 1,
             column: 1,
@@ -53,14 +53,14 @@ impl Default for Place {
 /// The second location of a finding, and how it is related.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
-    pub place: Place,
+    pub place: SourceLocation,
     /// A few words, such as `first here`.
     pub message: String,
 }
 
 /// The part of an expression that a finding is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct ExpressionPart {
     /// The whole expression, without its delimiters.
     pub expression: String,
     /// The range of the part in bytes.
@@ -83,7 +83,7 @@ pub struct Diagnostic {
     pub words: Arc<Vec<String>>,
     pub related: Option<Box<Related>>,
     /// The part of the text that begins at the location, if that text contains an expression.
-    pub part: Option<Box<Part>>,
+    pub part: Option<Box<ExpressionPart>>,
 }
 
 impl Diagnostic {
@@ -122,7 +122,7 @@ impl Diagnostic {
     pub fn at(
         severity: Severity,
         code: Code,
-        place: impl Into<Place>,
+        place: impl Into<SourceLocation>,
         message: impl Into<String>,
     ) -> Diagnostic {
         let place = place.into();
@@ -136,7 +136,11 @@ impl Diagnostic {
         )
     }
 
-    pub fn error(code: Code, place: impl Into<Place>, message: impl Into<String>) -> Diagnostic {
+    pub fn error(
+        code: Code,
+        place: impl Into<SourceLocation>,
+        message: impl Into<String>,
+    ) -> Diagnostic {
         Diagnostic::at(Severity::Error, code, place, message)
     }
 
@@ -153,7 +157,7 @@ impl Diagnostic {
 
     pub fn related(
         &mut self,
-        place: impl Into<Place>,
+        place: impl Into<SourceLocation>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.related = Some(Box::new(Related {
@@ -219,7 +223,7 @@ impl Diagnostics {
     pub fn error(
         &mut self,
         code: Code,
-        place: impl Into<Place>,
+        place: impl Into<SourceLocation>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.push(Diagnostic::at(Severity::Error, code, place, message))
@@ -228,7 +232,7 @@ impl Diagnostics {
     pub fn warning(
         &mut self,
         code: Code,
-        place: impl Into<Place>,
+        place: impl Into<SourceLocation>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.push(Diagnostic::at(Severity::Warning, code, place, message))
@@ -237,7 +241,7 @@ impl Diagnostics {
     pub fn info(
         &mut self,
         code: Code,
-        place: impl Into<Place>,
+        place: impl Into<SourceLocation>,
         message: impl Into<String>,
     ) -> &mut Diagnostic {
         self.push(Diagnostic::at(Severity::Info, code, place, message))
@@ -324,8 +328,8 @@ mod tests {
     use super::*;
     use crate::codes;
 
-    fn place(line: usize, column: usize) -> Place {
-        Place {
+    fn place(line: usize, column: usize) -> SourceLocation {
+        SourceLocation {
             pointer: String::new(),
             line,
             column,
@@ -363,7 +367,7 @@ mod tests {
     fn long_pointers_end_at_a_parent() {
         let mut diagnostics = Diagnostics::default();
         let pointer = format!("/a/{}", "\u{e9}".repeat(5000));
-        let place = Place {
+        let place = SourceLocation {
             pointer,
             line: 1,
             column: 1,

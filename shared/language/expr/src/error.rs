@@ -42,17 +42,17 @@ pub enum EvalError {
     Message(String),
     #[error("the expression has more than one output; collect them with [...] or take first(...)")]
     ManyOutputs,
-    #[error("the expression took more steps than it may")]
+    #[error("the expression took more steps than allowed")]
     StepLimit,
-    #[error("the expression ran longer than it may")]
+    #[error("the expression ran longer than allowed")]
     TimeLimit,
-    #[error("the expression used more memory than it may")]
+    #[error("the expression used more memory than allowed")]
     MemoryLimit,
-    #[error("the expression recursed more deeply than it may")]
+    #[error("the expression recursed more deeply than allowed")]
     StackLimit,
-    #[error("the expression made a value that is nested more deeply than values may be")]
+    #[error("the expression produced a value that is nested too deeply")]
     DepthLimit,
-    #[error("the result is bigger than it may be")]
+    #[error("the result is larger than allowed")]
     OutputLimit,
     /// A value that JSON doesn't have.
     #[error("the result holds {0}, which is not JSON")]

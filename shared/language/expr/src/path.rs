@@ -41,7 +41,7 @@ enum Step {
 }
 
 /// A step whose index is known.
-enum Known<'a> {
+enum KnownStep<'a> {
     Key(Cow<'a, Val>),
     Index(i64),
 }
@@ -78,9 +78,9 @@ impl PathExpr {
     pub fn jsonpath(source: &str, vars: &[&str]) -> Result<PathExpr, CompileError> {
         let steps = jsonpath::place(source, vars)?.into_iter();
         let steps = steps.map(|place| match place {
-            jsonpath::Place::Key(key) => Step::Key(key),
-            jsonpath::Place::Index(index) => Step::Index(index),
-            jsonpath::Place::Computed(program) => Step::Computed(program),
+            jsonpath::LocationStep::Key(key) => Step::Key(key),
+            jsonpath::LocationStep::Index(index) => Step::Index(index),
+            jsonpath::LocationStep::Computed(program) => Step::Computed(program),
         });
         Ok(PathExpr {
             steps: steps.collect(),
@@ -94,8 +94,8 @@ impl PathExpr {
         for (n, step) in self.known(vars, env)?.iter().enumerate() {
             here = match (here, step) {
                 (Val::Null, _) => return Ok(Data::NULL),
-                (Val::Obj(map), Known::Key(key)) => map.get(key.as_ref()).unwrap_or(&null),
-                (Val::Arr(items), Known::Index(index)) => place(*index, items.len())
+                (Val::Obj(map), KnownStep::Key(key)) => map.get(key.as_ref()).unwrap_or(&null),
+                (Val::Arr(items), KnownStep::Index(index)) => place(*index, items.len())
                     .and_then(|at| items.get(at))
                     .unwrap_or(&null),
                 _ => return Err(self.mismatch(here, n, step)),
@@ -143,20 +143,24 @@ impl PathExpr {
         Ok(())
     }
 
-    fn walk<'a>(&self, root: &'a mut Val, known: &[Known<'_>]) -> Result<&'a mut Val, PathError> {
+    fn walk<'a>(
+        &self,
+        root: &'a mut Val,
+        known: &[KnownStep<'_>],
+    ) -> Result<&'a mut Val, PathError> {
         let mut here = root;
         for (n, step) in known.iter().enumerate() {
             if matches!(here, Val::Null) {
                 *here = match step {
-                    Known::Key(_) => Val::Obj(Arc::default()),
-                    Known::Index(_) => Val::Arr(Arc::default()),
+                    KnownStep::Key(_) => Val::Obj(Arc::default()),
+                    KnownStep::Index(_) => Val::Arr(Arc::default()),
                 };
             }
             here = match (here, step) {
-                (Val::Obj(map), Known::Key(key)) => Arc::make_mut(map)
+                (Val::Obj(map), KnownStep::Key(key)) => Arc::make_mut(map)
                     .entry(key.as_ref().clone())
                     .or_insert(Val::Null),
-                (Val::Arr(items), Known::Index(index)) => {
+                (Val::Arr(items), KnownStep::Index(index)) => {
                     let at = place(*index, items.len());
                     let gap = |at: &usize| *at as i64 - (items.len() as i64) < GAP_MAX;
                     let Some(at) = at.filter(gap) else {
@@ -175,18 +179,18 @@ impl PathExpr {
         Ok(here)
     }
 
-    fn known(&self, vars: &[Data], env: &Env) -> Result<Vec<Known<'_>>, PathError> {
+    fn known(&self, vars: &[Data], env: &Env) -> Result<Vec<KnownStep<'_>>, PathError> {
         self.steps
             .iter()
             .map(|step| match step {
-                Step::Key(key) => Ok(Known::Key(Cow::Borrowed(key))),
-                Step::Index(index) => Ok(Known::Index(*index)),
+                Step::Key(key) => Ok(KnownStep::Key(Cow::Borrowed(key))),
+                Step::Index(index) => Ok(KnownStep::Index(*index)),
                 Step::Computed(program) => {
                     let index = program.one(&Data::NULL, vars, env)?.unwrap_or_default();
                     match &index.0 {
-                        Val::TStr(_) => Ok(Known::Key(Cow::Owned(index.0.clone()))),
+                        Val::TStr(_) => Ok(KnownStep::Key(Cow::Owned(index.0.clone()))),
                         Val::Num(number) => match order::whole(order::float(number)) {
-                            Some(index) => Ok(Known::Index(index as i64)),
+                            Some(index) => Ok(KnownStep::Index(index as i64)),
                             None => Err(PathError::Index("a fraction")),
                         },
                         _ => Err(PathError::Index(index.kind_in_words())),
@@ -196,10 +200,10 @@ impl PathExpr {
             .collect()
     }
 
-    fn mismatch(&self, here: &Val, n: usize, step: &Known<'_>) -> PathError {
+    fn mismatch(&self, here: &Val, n: usize, step: &KnownStep<'_>) -> PathError {
         let step_shown = match step {
-            Known::Key(key) => format!("member {}", text::shortened(key)),
-            Known::Index(index) => format!("element {index}"),
+            KnownStep::Key(key) => format!("member {}", text::shortened(key)),
+            KnownStep::Index(index) => format!("element {index}"),
         };
         let at = match n {
             0 => "the data".to_owned(),
@@ -212,12 +216,12 @@ impl PathExpr {
         }
     }
 
-    fn shown(&self, n: usize, known: &[Known<'_>]) -> String {
+    fn shown(&self, n: usize, known: &[KnownStep<'_>]) -> String {
         let mut shown = String::new();
         for step in &known[..n] {
             match step {
-                Known::Key(key) => shown.push_str(&format!("[{}]", text::shortened(key))),
-                Known::Index(index) => shown.push_str(&format!("[{index}]")),
+                KnownStep::Key(key) => shown.push_str(&format!("[{}]", text::shortened(key))),
+                KnownStep::Index(index) => shown.push_str(&format!("[{index}]")),
             }
         }
         format!(".{shown}")

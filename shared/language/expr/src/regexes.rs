@@ -50,7 +50,7 @@ enum Engine {
 }
 
 /// The positions of a match and of its groups.
-type Found = Vec<Option<(usize, usize)>>;
+type MatchPositions = Vec<Option<(usize, usize)>>;
 
 /// Compiled patterns by source and flags.
 type Cache = HashMap<(String, String), Rc<Pattern>>;
@@ -157,14 +157,13 @@ fn prepare<'a>(text: &'a V, pattern: &V, flags: &V) -> Result<(&'a str, Rc<Patte
     };
     if pattern.positions.saturating_mul(text.len()) > PRODUCT_MAX {
         return Err(Error::str(format_args!(
-            "the regular expression is too big for a text of {} bytes",
+            "the regular expression is too big for a string of {} bytes",
             text.len()
         )));
     }
     if matches!(pattern.engine, Engine::Backtracking(_)) && text.len() > BACKTRACKING_BYTES_MAX {
         return Err(Error::str(format_args!(
-            "a regular expression with look-around or references may be matched with {BACKTRACKING_BYTES_MAX} bytes, \
-             and the text has {}",
+            "a regular expression with look-around or references can be matched with at most {BACKTRACKING_BYTES_MAX} bytes, but the string has {}",
             text.len()
         )));
     }
@@ -261,7 +260,7 @@ fn compile(source: &str, flags: &str) -> Result<Pattern, Error> {
     };
     let positions = positions(&parsed);
     if positions > PRODUCT_MAX {
-        return Err(fail(&"its repetitions are too many"));
+        return Err(fail(&"it has too many repetitions"));
     }
     // The engine refuses what exceeds its limit while it compiles.
     let weight = linear(&parsed).min(WEIGHT_MAX);
@@ -377,20 +376,20 @@ impl Drop for Growth<'_> {
 
 impl Pattern {
     /// All matches. Counts what the search leaves in memory.
-    fn find_counted(&self, text: &str) -> Result<Vec<Found>, Error> {
+    fn find_counted(&self, text: &str) -> Result<Vec<MatchPositions>, Error> {
         let mut growth = Growth::of(self);
         let found = self.find_all(text, false)?;
         let groups: usize = found.iter().map(Vec::capacity).sum();
-        growth.results =
-            groups * size_of::<Option<(usize, usize)>>() + found.capacity() * size_of::<Found>();
+        growth.results = groups * size_of::<Option<(usize, usize)>>()
+            + found.capacity() * size_of::<MatchPositions>();
         Ok(found)
     }
 
     /// All matches or, with `one`, only the first.
-    fn find_all(&self, text: &str, one: bool) -> Result<Vec<Found>, Error> {
+    fn find_all(&self, text: &str, one: bool) -> Result<Vec<MatchPositions>, Error> {
         let most = if self.global && !one { usize::MAX } else { 1 };
         let mut all = Vec::new();
-        let mut take = |found: Found| {
+        let mut take = |found: MatchPositions| {
             // The search may have scanned the whole rest of the text.
             let begin = found.first().copied().flatten().map_or(0, |(from, _)| from);
             meter::work(64 + (text.len() - begin) / 1024);
@@ -431,7 +430,7 @@ impl Pattern {
     }
 
     /// In the form that `match` returns.
-    fn shown(&self, text: &str, found: &Found, places: &mut Places<'_>) -> V {
+    fn shown(&self, text: &str, found: &MatchPositions, places: &mut Places<'_>) -> V {
         let null = V::null;
         let part = |place: Option<(usize, usize)>, places: &mut Places<'_>| match place {
             Some((from, to)) => {

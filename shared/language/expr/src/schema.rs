@@ -59,7 +59,7 @@ pub enum SchemaError {
     #[error("{message}{}", at(place))]
     Invalid { message: String, place: String },
     /// The check was aborted.
-    #[error("the check against the JSON Schema used more {0} than it may")]
+    #[error("the check against the JSON Schema used more {0} than allowed")]
     Limit(&'static str),
 }
 

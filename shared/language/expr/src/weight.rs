@@ -97,23 +97,23 @@ fn times(min: u32, max: Option<u32>) -> usize {
 
 /// A part of a pattern that needs backtracking.
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct PatternPart {
     weight: usize,
     /// It isn't matched by a linear engine of its own.
     backtracks: bool,
     is_literal: bool,
 }
 
-impl Part {
-    fn linear(weight: usize) -> Part {
-        Part {
+impl PatternPart {
+    fn linear(weight: usize) -> PatternPart {
+        PatternPart {
             weight,
-            ..Part::default()
+            ..PatternPart::default()
         }
     }
 
-    fn backtracking(weight: usize) -> Part {
-        Part {
+    fn backtracking(weight: usize) -> PatternPart {
+        PatternPart {
             weight,
             backtracks: true,
             is_literal: false,
@@ -130,38 +130,38 @@ impl Part {
     }
 }
 
-fn part(expr: &Expr) -> Part {
+fn part(expr: &Expr) -> PatternPart {
     match expr {
         Expr::Concat(list) | Expr::Alt(list) => {
-            let parts: Vec<Part> = list.iter().map(part).collect();
+            let parts: Vec<PatternPart> = list.iter().map(part).collect();
             let backtracks = parts.iter().any(|part| part.backtracks);
-            let sum = |weight: fn(Part) -> usize| {
+            let sum = |weight: fn(PatternPart) -> usize| {
                 let weights = parts.iter().map(|part| weight(*part));
                 weights.fold(STEP, usize::saturating_add)
             };
             match backtracks {
-                true => Part::backtracking(sum(Part::alone)),
-                false => Part::linear(sum(|part| part.weight)),
+                true => PatternPart::backtracking(sum(PatternPart::alone)),
+                false => PatternPart::linear(sum(|part| part.weight)),
             }
         }
-        Expr::Literal { val, casei } => Part {
+        Expr::Literal { val, casei } => PatternPart {
             weight: val
                 .len()
                 .saturating_mul(if *casei { 2 * STEP } else { STEP }),
             backtracks: false,
             is_literal: !casei,
         },
-        Expr::Any { .. } => Part::linear(LONG_CLASS),
+        Expr::Any { .. } => PatternPart::linear(LONG_CLASS),
         Expr::Delegate { inner, casei } => {
             let parsed = ParserBuilder::new()
                 .case_insensitive(*casei)
                 .build()
                 .parse(inner);
-            Part::linear(parsed.map_or(WEIGHT_MAX / 64, |hir| of(&hir)))
+            PatternPart::linear(parsed.map_or(WEIGHT_MAX / 64, |hir| of(&hir)))
         }
         Expr::Group(child) => {
             let child = part(child);
-            Part {
+            PatternPart {
                 weight: child.weight.saturating_add(2 * STEP),
                 is_literal: false,
                 ..child
@@ -172,16 +172,16 @@ fn part(expr: &Expr) -> Part {
             let weight = child.weight.saturating_add(STEP);
             if child.backtracks {
                 // The attempts are counted, so there is one copy.
-                return Part::backtracking(weight);
+                return PatternPart::backtracking(weight);
             }
             let most = (*hi != usize::MAX).then_some(*hi);
             let times = most.unwrap_or(lo.saturating_add(1)).max(1);
-            Part::linear(weight.saturating_mul(times))
+            PatternPart::linear(weight.saturating_mul(times))
         }
         Expr::LookAround(child, _)
         | Expr::AtomicGroup(child)
         | Expr::Absent(Absent::Repeater(child) | Absent::Stopper(child)) => {
-            Part::backtracking(part(child).alone().saturating_add(STEP))
+            PatternPart::backtracking(part(child).alone().saturating_add(STEP))
         }
         Expr::Conditional {
             condition,
@@ -189,14 +189,14 @@ fn part(expr: &Expr) -> Part {
             false_branch,
         } => {
             let parts = [condition, true_branch, false_branch].map(|expr| part(expr).alone());
-            Part::backtracking(parts.into_iter().fold(STEP, usize::saturating_add))
+            PatternPart::backtracking(parts.into_iter().fold(STEP, usize::saturating_add))
         }
         Expr::Absent(Absent::Expression { absent, exp }) => {
             let parts = [absent, exp].map(|expr| part(expr).alone());
-            Part::backtracking(parts.into_iter().fold(STEP, usize::saturating_add))
+            PatternPart::backtracking(parts.into_iter().fold(STEP, usize::saturating_add))
         }
         Expr::DefineGroup { definitions } => part(definitions),
-        Expr::Empty | Expr::Assertion(_) => Part::linear(STEP),
-        _ => Part::backtracking(STEP),
+        Expr::Empty | Expr::Assertion(_) => PatternPart::linear(STEP),
+        _ => PatternPart::backtracking(STEP),
     }
 }

@@ -354,7 +354,7 @@ fn unavailable_parts_are_rejected_with_their_position() {
             ("a && ", 5, "ends"),
             ("name matches '('", 13, "regex"),
             ("#jsonPath(taskData, '$[')", 20, "not a JSONPath"),
-            ("#jsonPath(taskData, name)", 20, "must be a text"),
+            ("#jsonPath(taskData, name)", 20, "must be a string"),
             ("count++", 5, "where the end"),
             ("a ~ b", 2, "no `~`"),
             ("12abc", 0, "not a number"),

@@ -243,6 +243,9 @@ fn functions_may_be_written_before_and_after() {
         ("$.s.length()", "3"),
         ("$.o.length()", "2"),
         ("$.many[*].p.length()", "2"),
+        // The list of matches has one element, which is a list.
+        ("$..n.length()", "1"),
+        ("$..n[*].length()", "3"),
         ("length($.absent)", "nothing"),
         ("count($.n[*])", "3"),
         ("count($.absent)", "0"),
@@ -406,7 +409,7 @@ fn errors_are_reported() {
     refused("$.a[", "the expression ends");
     refused("$.a[0", "`,` or `]`");
     refused("$.a[b]", "a name in quotes");
-    refused("$.a['b]", "no `'` at its end");
+    refused("$.a['b]", "no closing `'`");
     refused("$.a..", "after `..`");
     refused("$.a.", "a name, `*` or `[`");
     refused("$.a b", "where the end is expected");
@@ -414,7 +417,7 @@ fn errors_are_reported() {
     refused("$.a[?(@.b = 1)]", "write `==`");
     refused("$.a[?(@.b eq 1)]", "write `==`");
     refused("$.a and $.b", "write `&&`");
-    refused("$.a[?(@.b =~ /x)]", "no `/` at its end");
+    refused("$.a[?(@.b =~ /x)]", "no closing `/`");
     refused("$.a[?(@.b =~ /(/)]", "not a valid regex");
     refused("$.a[?match(@.b, '[')]", "not a valid regex");
     refused("$.a[?(@.b =~ /x/q)]", "no flag `q`");

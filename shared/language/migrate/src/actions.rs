@@ -45,7 +45,7 @@ impl Writer<'_> {
         self.cannot_if(
             !action.on_errors.is_empty(),
             match by_results {
-                true => "an action's 'retry' compares results and errors with a text, and leads to another state in the end; 0.8 retries by the names of errors",
+                true => "an action's 'retry' compares results and errors with a string and leads to another state in the end; 0.8 retries by the names of errors",
                 false => "an action has handlers of errors; in 0.8 states have them, and actions are retried by 'retryRef'",
             },
         );

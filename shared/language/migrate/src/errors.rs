@@ -75,7 +75,7 @@ impl Writer<'_> {
             }
             ErrorSet::When(_) | ErrorSet::Text(_) => {
                 self.cannot(
-                    "a handler of errors chooses them by an expression or a text; 0.8 by name",
+                    "a handler of errors chooses them by an expression or a string; 0.8 by name",
                 );
             }
         }

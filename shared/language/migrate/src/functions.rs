@@ -29,7 +29,7 @@ pub(super) fn simplify(workflow: &mut Workflow, notes: &mut Vec<String>) {
                     continue;
                 }
                 notes.push(format!(
-                    "the type '{word}' of the function '{name}' reads like a misspelt one: it is 'custom' with the operation '{word}:{name}'"
+                    "the type '{word}' of the function '{name}' looks misspelt: it becomes 'custom' with the operation '{word}:{name}'"
                 ));
                 function.operation = format!("{word}:{name}");
             }

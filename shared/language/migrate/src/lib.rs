@@ -34,7 +34,7 @@ mod writer;
 
 use swirl_model::workflow::{StateId, Version, Workflow};
 
-use swirl_documents::diagnostic::Place;
+use swirl_documents::diagnostic::SourceLocation;
 use swirl_documents::source::Node;
 use swirl_spec::Options;
 use swirl_spec::reader;
@@ -48,7 +48,7 @@ pub use text::{Format, yaml};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Obstacle {
     /// Its location in the original document.
-    pub place: Place,
+    pub place: SourceLocation,
     /// The state's name.
     pub state: Option<String>,
     /// A sentence without its full stop.
@@ -78,12 +78,12 @@ pub struct Migrated {
     /// Notes about the parts that are expressed differently than before.
     pub notes: Vec<String>,
     /// Definitions that it runs as sub-workflows and that were parts of it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PartDefinition>,
 }
 
 /// A definition that was part of another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct PartDefinition {
     pub id: String,
     pub text: String,
 }
@@ -134,7 +134,7 @@ pub fn migrate(
     let mut written = Vec::new();
     for part in parts {
         match one(&part, root, format, assume, Vec::new()) {
-            Ok((text, _)) => written.push(Part { id: part.id, text }),
+            Ok((text, _)) => written.push(PartDefinition { id: part.id, text }),
             Err(mut found) => obstacles.append(&mut found),
         }
     }

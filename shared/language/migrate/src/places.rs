@@ -1,13 +1,13 @@
 //! Locations in the original document.
 
-use swirl_documents::diagnostic::Place;
+use swirl_documents::diagnostic::SourceLocation;
 use swirl_documents::source::Node;
 
 /// The maximum depth to which states are searched.
 const DEPTH_MAX: usize = 32;
 
 /// The state with this name, at any depth; otherwise the document.
-pub(super) fn of_state(root: &Node, name: &str) -> Place {
+pub(super) fn of_state(root: &Node, name: &str) -> SourceLocation {
     find_state(root, name).map_or_else(|| root.place(), Node::place)
 }
 

@@ -218,7 +218,7 @@ impl Writer<'_> {
                     self.cannot("a condition asks whether a path finds anything; in 0.8 it must be true or false");
                 }
                 Test::Compare { .. } | Test::All(_) | Test::Any(_) | Test::Not(_) => {
-                    self.cannot("a condition compares a path with a value, and the path has no form in jq here");
+                    self.cannot("a condition compares a path with a value, and the path can't be written in jq here");
                 }
             }
             self.next(&condition.next, &mut data);

@@ -167,6 +167,12 @@ impl Input {
         }
     }
 
+    /// An inbox takes it however full it is. There are about as many of these as the scope has branches, and they all
+    /// come at once.
+    pub fn is_unlimited(&self) -> bool {
+        matches!(self, Input::Waits { .. })
+    }
+
     /// An input from an operator or a closed fork: it is processed while the instance is suspended or faulted, and
     /// may be repeated.
     pub fn is_operator(&self) -> bool {

@@ -6,7 +6,8 @@ use std::str::FromStr;
 pub enum Recording {
     #[default]
     None,
-    /// The arguments of calls that failed.
+    /// The arguments of calls that failed. The last calls of an instance are kept beside its history
+    /// ([`Scope::recent`](crate::scope::Scope::recent)).
     Errors,
     /// Arguments and results of all calls, and events that were consumed and produced.
     All,

@@ -3,6 +3,7 @@
 mod event_run;
 mod fork;
 mod frame;
+mod recent;
 mod timer;
 
 use std::sync::Arc;
@@ -22,9 +23,11 @@ use crate::{CloudEvent, Data};
 pub use event_run::*;
 pub use fork::*;
 pub use frame::*;
+pub use recent::*;
 pub use timer::*;
 
-/// One path of execution. The engine's `apply` is the only thing that changes one.
+/// One path of execution. The engine's `apply` is the only thing that changes one, except for [`Scope::recent`], which
+/// the driver keeps for people.
 ///
 /// The members that may be large come last, and a required one comes after the optional ones that a listing needs: a
 /// store reads only the beginning of a record for a listing, and must not take for absent what is cut off.
@@ -114,6 +117,9 @@ pub struct Scope {
     /// Of the root: the search attributes whose values cannot be kept. The history says so already.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<Arc<str>>,
+    /// The last answered calls, the newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub recent: Vec<RecentCall>,
 }
 
 fn is_zero(steps: &u64) -> bool {
@@ -379,8 +385,8 @@ pub struct ForkRun {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<u32>,
     /// What branches said last. Some of them may be done since.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub said: Vec<Said>,
+    #[serde(default, skip_serializing_if = "Heard::is_empty")]
+    pub said: Heard,
     /// All branches that aren't done only wait.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
@@ -473,6 +479,7 @@ impl Scope {
             brief: 0,
             attributes: Attributes::new(),
             left_out: Vec::new(),
+            recent: Vec::new(),
         }
     }
 

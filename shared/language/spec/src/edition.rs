@@ -517,7 +517,7 @@ impl Shape {
         // of 0.5.
         let has_resource = self.is_early && has(&"a function has 'resource'");
         let of_summer = [
-            "the 'condition' of a condition is a text",
+            "the 'condition' of a condition is a string",
             "it has 'retries'",
         ];
         let is_before = before.iter().any(has) || has_resource && !of_summer.iter().any(has);

@@ -98,7 +98,7 @@ fn read_detected(
     resources: &dyn Resources,
     options: &Options,
 ) -> Reading {
-    let entry = editions::of(detected.edition);
+    let entry = editions::row(detected.edition);
     let dialect = entry.map_or(Dialect::JQ, |entry| entry.dialect);
     let mut ctx = Ctx::new(dialect, root.pointer(), resources, options);
     ctx.workflow.edition = detected.edition.as_str();
@@ -179,7 +179,7 @@ fn padded_version(ctx: &mut Ctx<'_>, root: &Node) {
         let text = node.as_str().unwrap_or_default();
         let version = text.trim();
         if version != text && !version.is_empty() {
-            let message = format!("'{property}' has blanks around '{version}'");
+            let message = format!("'{property}' has spaces around '{version}'");
             let location = ctx.location(node);
             let hint = format!("write '{version}'");
             ctx.warn_as_is(&location, codes::LOOSE_FORM, message, hint);
@@ -294,7 +294,7 @@ fn of_kubernetes(root: &Node) -> Option<Reading> {
     Some(refused(None, error.with_hint(hint)))
 }
 
-fn relative(root: &Node, node: &Node) -> swirl_documents::diagnostic::Place {
+fn relative(root: &Node, node: &Node) -> swirl_documents::diagnostic::SourceLocation {
     let mut place = node.place();
     if let Some(rest) = place.pointer.strip_prefix(root.pointer()) {
         place.pointer = rest.to_owned();

@@ -15,7 +15,7 @@ use crate::template::Delimiters;
 
 /// The properties that the definition itself may have in an edition, in addition to further ones.
 pub fn of_definition(edition: Edition) -> Vec<&'static str> {
-    editions::of(edition).map_or_else(Vec::new, |entry| (entry.properties)())
+    editions::row(edition).map_or_else(Vec::new, |entry| (entry.properties)())
 }
 
 /// The properties of a task of DSL 1.0 that doesn't say yet what it does.
@@ -66,7 +66,7 @@ pub fn of_other_editions() -> BTreeSet<&'static str> {
 
 /// Names in an edition's own rules. Some are valid only if another one is absent.
 pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
-    let Some(entry) = editions::of(edition) else {
+    let Some(entry) = editions::row(edition) else {
         return BTreeSet::new();
     };
     let of_rules = entry.rules.iter().flat_map(Rule::names);
@@ -76,7 +76,7 @@ pub fn of_rules(edition: Edition) -> BTreeSet<&'static str> {
 
 /// Words that an edition accepts for a property in addition to those that its reader suggests.
 pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
-    let rules = editions::of(edition).map_or(&[][..], |entry| entry.rules);
+    let rules = editions::row(edition).map_or(&[][..], |entry| entry.rules);
     let rules = rules.iter().filter(|rule| rule.names().contains(&property));
     let words = rules.flat_map(Rule::words);
     words.chain(edition::words_of(edition, property)).collect()
@@ -84,12 +84,12 @@ pub fn of_property(edition: Edition, property: &str) -> BTreeSet<&'static str> {
 
 /// The language of expressions in a document that doesn't state one.
 pub fn language(edition: Edition) -> Option<Language> {
-    editions::of(edition).map(|entry| entry.dialect.language)
+    editions::row(edition).map(|entry| entry.dialect.language)
 }
 
 /// The members of `$WORKFLOW`.
 pub fn members_of_workflow(edition: Edition) -> Vec<&'static str> {
-    let entry = editions::of(edition);
+    let entry = editions::row(edition);
     entry.map_or_else(Vec::new, |entry| {
         context::members_of_workflow(&entry.dialect)
     })
@@ -97,7 +97,7 @@ pub fn members_of_workflow(edition: Edition) -> Vec<&'static str> {
 
 /// The delimiters around an expression in a text.
 pub fn delimiters(edition: Edition) -> Option<Delimiters> {
-    editions::of(edition).map(|entry| entry.dialect.delimiters)
+    editions::row(edition).map(|entry| entry.dialect.delimiters)
 }
 
 /// Words of an edition for concepts that have other names in other editions.

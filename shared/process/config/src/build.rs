@@ -16,7 +16,7 @@ use url::Url;
 mod limits;
 mod oidc;
 
-use super::entry::Entry;
+use super::entry::GivenSetting;
 use super::kind::Value;
 use super::problem::{Problem, Problems};
 use super::secret::{Endpoint, Secret, read_secret};
@@ -31,7 +31,7 @@ use swirl_ports::{JoinLimits, addressed};
 
 /// # Errors
 /// All settings that contradict each other.
-pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problems> {
+pub fn build(processes: &[Process], entries: &[GivenSetting]) -> Result<Config, Problems> {
     let mut values = Values {
         entries,
         problems: Vec::new(),
@@ -40,8 +40,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
     if namespace == "events" {
         values.wrong(
             "namespace",
-            "cannot be 'events': its subjects would be among those of the events of the namespace \
-             'default'",
+            "cannot be 'events': its subjects would overlap those of the events of the namespace 'default'",
         );
     }
     let config = Config {
@@ -77,7 +76,7 @@ pub fn build(processes: &[Process], entries: &[Entry]) -> Result<Config, Problem
 }
 
 struct Values<'e> {
-    entries: &'e [Entry],
+    entries: &'e [GivenSetting],
     problems: Vec<Problem>,
 }
 
@@ -93,7 +92,7 @@ impl Values<'_> {
             .windows(2)
             .any(|pair| pair[0].scheme() != pair[1].scheme());
         if mixed {
-            self.wrong("redis.url", "holds URLs with different schemes");
+            self.wrong("redis.url", "contains URLs with different schemes");
         } else if cluster && sentinels > 0 {
             self.wrong(
                 "redis.cluster",
@@ -102,7 +101,7 @@ impl Values<'_> {
         } else if urls.len() > 1 && !cluster && sentinels == 0 {
             self.wrong(
                 "redis.url",
-                "holds several URLs, but this is not a cluster: set redis.cluster, or name sentinels \
+                "contains several URLs, but this is not a cluster: set redis.cluster, or name sentinels \
                  with redis-sentinel://",
             );
         }
@@ -175,13 +174,13 @@ impl Values<'_> {
             (Some(user), Some(password)) => {
                 ways.push(("nats.user", NatsAuth::User { user, password }));
             }
-            (Some(_), None) => self.wrong("nats.user", "is given without nats.password"),
+            (Some(_), None) => self.wrong("nats.user", "is set without nats.password"),
             (None, Some(_)) => {
                 let key = match self.value("nats.password") {
                     Some(_) => "nats.password",
                     None => "nats.password_file",
                 };
-                self.wrong(key, "is given without nats.user");
+                self.wrong(key, "is set without nats.user");
             }
             (None, None) => {}
         }
@@ -189,10 +188,7 @@ impl Values<'_> {
         ways.extend(nkey.map(|path| ("nats.nkey_file", NatsAuth::Nkey(path))));
         ways.extend(credentials.map(|path| ("nats.credentials_file", NatsAuth::Credentials(path))));
         if let [(first, _), (second, _), ..] = ways.as_slice() {
-            self.wrong(
-                second,
-                &format!("is given together with {first}: choose one"),
-            );
+            self.wrong(second, &format!("is set together with {first}: choose one"));
         }
         ways.pop().map_or(NatsAuth::None, |(_, way)| way)
     }
@@ -232,6 +228,7 @@ impl Values<'_> {
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
             keep_data_ms: self.millis("history.keep_data"),
+            recent_calls_max: self.count("history.recent_calls"),
         }
     }
 
@@ -275,6 +272,7 @@ impl Values<'_> {
             recording: self.text("history.data").parse().unwrap_or_default(),
             recorded_bytes_max: self.count("history.data_bytes"),
             keep_data_ms: self.millis("history.keep_data"),
+            recent_calls_max: self.count("history.recent_calls"),
             batch_instances: self.count("coordinator.batch_instances"),
             batch_examined: self.count("coordinator.batch_examined"),
             batches_active: self.count("coordinator.batches_active"),
@@ -313,8 +311,7 @@ impl Values<'_> {
         if needed && auth.mode == AuthMode::On && !any && !unsound {
             self.wrong(
                 "auth.mode",
-                "is on, but nobody could log in: give auth.tokens, auth.tokens_file or \
-                 auth.oidc.issuer; or set it to off, and anyone who reaches the port may do everything",
+                "is on, but nobody can log in: set auth.tokens, auth.tokens_file or auth.oidc.issuer; or set it to off, and anyone who reaches the port may do everything",
             );
         }
         auth
@@ -448,8 +445,8 @@ impl Values<'_> {
     /// Two settings that are only valid together.
     fn together(&mut self, one: &str, other: &str) {
         match (self.value(one).is_some(), self.value(other).is_some()) {
-            (true, false) => self.wrong(one, &format!("is given without {other}")),
-            (false, true) => self.wrong(other, &format!("is given without {one}")),
+            (true, false) => self.wrong(one, &format!("is set without {other}")),
+            (false, true) => self.wrong(other, &format!("is set without {one}")),
             _ => {}
         }
     }
@@ -461,10 +458,7 @@ impl Values<'_> {
             return plain.map(Secret::new);
         };
         if plain.is_some() {
-            self.wrong(
-                file_key,
-                &format!("is given together with {key}: choose one"),
-            );
+            self.wrong(file_key, &format!("is set together with {key}: choose one"));
             return None;
         }
         match read_secret(&path) {
@@ -483,7 +477,7 @@ impl Values<'_> {
         self.problems.push(problem);
     }
 
-    fn entry(&self, key: &str) -> &Entry {
+    fn entry(&self, key: &str) -> &GivenSetting {
         let mut entries = self.entries.iter();
         match entries.find(|entry| entry.setting.key == key) {
             Some(entry) => entry,

@@ -10,20 +10,20 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::kind::{Raw, ValueKind};
-use super::problem::{Place, Problem};
+use super::problem::{Problem, SettingSource};
 use super::setting::Setting;
 use super::table;
 
 /// A setting in the file.
 #[derive(Debug)]
-pub struct Found {
+pub struct FileSetting {
     pub setting: &'static Setting,
     pub raw: Raw,
-    pub place: Place,
+    pub place: SettingSource,
 }
 
 /// All settings in a file, and its errors.
-pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
+pub fn read(path: &Path, bytes: &[u8]) -> (Vec<FileSetting>, Vec<Problem>) {
     let mut reader = Reader {
         path: path.to_owned(),
         found: Vec::new(),
@@ -34,7 +34,10 @@ pub fn read(path: &Path, bytes: &[u8]) -> (Vec<Found>, Vec<Problem>) {
         Some("toml") => reader.toml(bytes),
         Some("yaml" | "yml" | "json") => reader.yaml(bytes),
         _ => {
-            let problem = Problem::new(Place::file(path), "is not a .toml, .yaml or .json file");
+            let problem = Problem::new(
+                SettingSource::file(path),
+                "is not a .toml, .yaml or .json file",
+            );
             reader.problems.push(problem);
             None
         }
@@ -68,13 +71,13 @@ struct Member {
 
 struct Reader {
     path: PathBuf,
-    found: Vec<Found>,
+    found: Vec<FileSetting>,
     problems: Vec<Problem>,
 }
 
 impl Reader {
-    fn place(&self, line: usize, column: usize) -> Place {
-        Place::File {
+    fn place(&self, line: usize, column: usize) -> SettingSource {
+        SettingSource::File {
             path: self.path.clone(),
             line,
             column,
@@ -88,7 +91,7 @@ impl Reader {
 
     fn toml(&mut self, bytes: &[u8]) -> Option<Node> {
         let Ok(text) = std::str::from_utf8(bytes) else {
-            let problem = Problem::new(Place::file(&self.path), "is not valid UTF-8");
+            let problem = Problem::new(SettingSource::file(&self.path), "is not valid UTF-8");
             self.problems.push(problem);
             return None;
         };
@@ -180,13 +183,13 @@ impl Reader {
             (ValueKind::Map, _) => Err("must be a table of plain values"),
             (ValueKind::List(_), _) => Err("must be a list"),
             (ValueKind::Tokens, _) => Err("must be a list of tables"),
-            (_, Tree::List(_)) => Err("must be one value, and is a list"),
-            (_, Tree::Table(_)) => Err("must be one value, and is a table"),
+            (_, Tree::List(_)) => Err("must be one value, but is a list"),
+            (_, Tree::Table(_)) => Err("must be one value, but is a table"),
         };
         match raw {
             Ok(raw) => {
                 let place = self.place(line, column);
-                self.found.push(Found {
+                self.found.push(FileSetting {
                     setting,
                     raw,
                     place,
@@ -198,7 +201,7 @@ impl Reader {
 }
 
 /// An unknown name, with the most similar setting.
-pub fn unknown(key: &str, place: Place) -> Problem {
+pub fn unknown(key: &str, place: SettingSource) -> Problem {
     let known: Vec<&str> = table::settings().map(|setting| setting.key).collect();
     let problem = Problem::new(place, format!("there is no setting '{key}'"));
     let (section, name) = key.rsplit_once('.').unwrap_or(("", key));
@@ -411,7 +414,7 @@ mod tests {
             ),
             (
                 "namespace = []",
-                "a.toml:1:13: namespace must be one value, and is a list",
+                "a.toml:1:13: namespace must be one value, but is a list",
             ),
             (
                 "[redis]\nurl = [[]]",

@@ -136,7 +136,7 @@ impl<P: Processes> Args for Flags<P> {
             .value_parser(ValueParser::path_buf())
             .help(
                 "The configuration: TOML, YAML or JSON [env: SWIRL_CONFIG] [default: \
-                 /etc/swirl/swirl.toml, if it is there]",
+                 /etc/swirl/swirl.toml, if it exists]",
             );
         offered::<P>().fold(command.arg(file), |command, setting| {
             command.arg(argument(setting))

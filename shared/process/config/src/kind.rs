@@ -101,7 +101,7 @@ impl ValueKind {
             ValueKind::Subject => "subject".to_owned(),
             ValueKind::Template => "subject template".to_owned(),
             ValueKind::List(item) => format!("list: {}", item.words()),
-            ValueKind::Map => "map of texts".to_owned(),
+            ValueKind::Map => "map of strings".to_owned(),
             ValueKind::Tokens => "list of tables".to_owned(),
         }
     }
@@ -127,7 +127,7 @@ impl ValueKind {
     }
 
     fn scalar(&self, text: &str) -> Result<Value, String> {
-        let wrong = |what: &str| Err(format!("must be {what}, and is '{text}'"));
+        let wrong = |what: &str| Err(format!("must be {what}, but is '{text}'"));
         let as_text = || Ok(Value::Text(text.to_owned()));
         if text.is_empty() {
             return Err("must not be empty".to_owned());
@@ -193,7 +193,7 @@ fn list<'t>(item: &ValueKind, texts: impl Iterator<Item = &'t str>) -> Result<Va
     for text in texts {
         item.check(&Raw::Text(text.to_owned()))?;
         if items.iter().any(|known| known == text) {
-            return Err(format!("holds '{text}' twice"));
+            return Err(format!("contains '{text}' twice"));
         }
         items.push(text.to_owned());
     }
@@ -271,16 +271,16 @@ fn subject(text: &str, wildcards: bool) -> Result<(), String> {
         if !sound {
             let also = match wildcards {
                 true => "; '*' matches one part, '>' all that follow",
-                false => "; wildcards have no place here",
+                false => "; wildcards aren't allowed here",
             };
             return Err(format!(
-                "must be a NATS subject, parts with dots between them{also}; and is '{text}'"
+                "must be a NATS subject, parts with dots between them{also}; it is '{text}'"
             ));
         }
     }
     if wildcards && parts.first() == Some(&">") || parts.first() == Some(&"$JS") {
         return Err(format!(
-            "'{text}' takes in the servers' own subjects: begin with a name"
+            "'{text}' includes the servers' own subjects: begin with a name"
         ));
     }
     Ok(())
@@ -290,7 +290,7 @@ fn template(text: &str) -> Result<Value, String> {
     let plain = text.replace("{type}", "t").replace("{namespace}", "n");
     if plain.contains(['{', '}']) {
         return Err(format!(
-            "may hold {{type}} and {{namespace}} only, and is '{text}'"
+            "may contain {{type}} and {{namespace}} only, but is '{text}'"
         ));
     }
     subject(&plain, false).map(|()| Value::Text(text.to_owned()))

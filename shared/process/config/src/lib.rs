@@ -21,12 +21,12 @@ mod show;
 mod table;
 mod types;
 
-pub use entry::Entry;
+pub use entry::GivenSetting;
 pub use flags::{All, Coordinator as CoordinatorFlags, Flags, Worker as WorkerFlags};
 pub use kind::{Raw, parse_duration, size};
 pub use load::{Loaded, Sources, load, load_partly};
 pub use origin::origin;
-pub use problem::{Place, Problem, Problems};
+pub use problem::{Problem, Problems, SettingSource};
 pub use reference::{default_file, reference};
 pub use secret::{Endpoint, Secret};
 pub use setting::{Process, Setting};

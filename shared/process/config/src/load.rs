@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use swirl_documents::{files, suggest};
 
 use super::build::build;
-use super::entry::Entry;
+use super::entry::GivenSetting;
 use super::file;
 use super::kind::Raw;
-use super::problem::{Place, Problem, Problems};
+use super::problem::{Problem, Problems, SettingSource};
 use super::setting::{Process, Setting, VARIABLES};
 use super::table;
 use super::types::Config;
@@ -44,7 +44,7 @@ pub struct Sources {
 pub struct Loaded {
     pub config: Config,
     /// All settings, in the table's order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<GivenSetting>,
     pub file: Option<PathBuf>,
     /// Problems that don't prevent a start.
     pub warnings: Vec<Problem>,
@@ -52,7 +52,7 @@ pub struct Loaded {
 
 /// All given settings, and the errors in each of them.
 struct Given {
-    entries: Vec<Entry>,
+    entries: Vec<GivenSetting>,
     problems: Vec<Problem>,
     file: Option<PathBuf>,
     warnings: Vec<Problem>,
@@ -100,20 +100,20 @@ pub fn load_partly(processes: &[Process], sources: &Sources) -> Option<Config> {
     None
 }
 
-fn by_default(setting: &'static Setting) -> Entry {
-    Entry {
+fn by_default(setting: &'static Setting) -> GivenSetting {
+    GivenSetting {
         setting,
         value: setting.default.and_then(|default| {
             let raw = Raw::Text(default.to_owned());
             setting.kind.check(&raw).ok()
         }),
-        place: Place::Default,
+        place: SettingSource::Default,
     }
 }
 
 fn gather(sources: &Sources) -> Given {
     let mut problems = Vec::new();
-    let mut entries: Vec<Entry> = table::settings().map(by_default).collect();
+    let mut entries: Vec<GivenSetting> = table::settings().map(by_default).collect();
     let file = chosen(sources);
     if let Some(path) = &file {
         match read(path) {
@@ -135,7 +135,7 @@ fn gather(sources: &Sources) -> Given {
     }
     let (given, warnings) = variables(&sources.variables);
     for (setting, text) in given {
-        let place = Place::Variable(setting.variable());
+        let place = SettingSource::Variable(setting.variable());
         set(
             &mut entries,
             &mut problems,
@@ -145,7 +145,7 @@ fn gather(sources: &Sources) -> Given {
         );
     }
     for (setting, raw) in &sources.flags {
-        let place = Place::Flag(format!("--{}", setting.flag()));
+        let place = SettingSource::Flag(format!("--{}", setting.flag()));
         set(&mut entries, &mut problems, setting, raw, place);
     }
     Given {
@@ -157,11 +157,11 @@ fn gather(sources: &Sources) -> Given {
 }
 
 fn set(
-    entries: &mut [Entry],
+    entries: &mut [GivenSetting],
     problems: &mut Vec<Problem>,
     setting: &'static Setting,
     raw: &Raw,
-    place: Place,
+    place: SettingSource,
 ) {
     let Some(entry) = entries
         .iter_mut()
@@ -198,7 +198,10 @@ fn chosen(sources: &Sources) -> Option<PathBuf> {
 fn read(path: &Path) -> Result<Vec<u8>, Problem> {
     files::read(path, FILE_BYTES_MAX).map_err(|error| Problem {
         is_unreadable: true,
-        ..Problem::new(Place::file(path), format!("cannot be read: {error}"))
+        ..Problem::new(
+            SettingSource::file(path),
+            format!("cannot be read: {error}"),
+        )
     })
 }
 
@@ -234,7 +237,7 @@ fn is_others(name: &str) -> bool {
 
 fn unknown_variable(name: &str) -> Problem {
     let known: Vec<String> = table::settings().map(Setting::variable).collect();
-    let place = Place::Variable(name.to_owned());
+    let place = SettingSource::Variable(name.to_owned());
     let problem = Problem::new(place, "is not a setting, and has no effect");
     match suggest::did_you_mean(name, known.iter().map(String::as_str)) {
         Some(near) => problem.hint(format!("did you mean '{near}'?")),

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingSource {
     Default,
     /// Line and column count from 1; 0 stands for the whole file.
     File {
@@ -18,9 +18,9 @@ pub enum Place {
     Flag(String),
 }
 
-impl Place {
-    pub fn file(path: impl Into<PathBuf>) -> Place {
-        Place::File {
+impl SettingSource {
+    pub fn file(path: impl Into<PathBuf>) -> SettingSource {
+        SettingSource::File {
             path: path.into(),
             line: 0,
             column: 0,
@@ -28,14 +28,16 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Default => f.write_str("default"),
-            Place::File { path, line: 0, .. } => write!(f, "{}", path.display()),
-            Place::File { path, line, column } => write!(f, "{}:{line}:{column}", path.display()),
-            Place::Variable(name) => write!(f, "variable {name}"),
-            Place::Flag(name) => write!(f, "flag {name}"),
+            SettingSource::Default => f.write_str("default"),
+            SettingSource::File { path, line: 0, .. } => write!(f, "{}", path.display()),
+            SettingSource::File { path, line, column } => {
+                write!(f, "{}:{line}:{column}", path.display())
+            }
+            SettingSource::Variable(name) => write!(f, "variable {name}"),
+            SettingSource::Flag(name) => write!(f, "flag {name}"),
         }
     }
 }
@@ -43,7 +45,7 @@ impl fmt::Display for Place {
 /// Never contains the value of a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    pub place: Place,
+    pub place: SettingSource,
     pub message: String,
     pub hint: Option<String>,
     /// The file itself can't be read.
@@ -51,7 +53,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(place: Place, message: impl Into<String>) -> Problem {
+    pub fn new(place: SettingSource, message: impl Into<String>) -> Problem {
         Problem {
             place,
             message: message.into(),

@@ -14,17 +14,17 @@ variable and `--redis-url` as a flag. **Flags win over variables, variables over
 over the defaults.**
 
 The file is TOML, YAML or JSON (by its ending): `--config FILE`, else `SWIRL_CONFIG`, else
-`/etc/swirl/swirl.toml` if it is there. One file serves both processes: each takes what it needs.
+`/etc/swirl/swirl.toml` if it exists. One file serves both processes: each takes what it needs.
 
 ```sh
 swirl config default > swirl.toml        # every setting with its default, commented out
 swirl config check --config swirl.toml   # the values in force, and where each comes from
 ```
 
-- **Unknown names are refused**, and so is every value that is not valid, all at once and with their
-  places. Variables that begin with `SWIRL_` and are not settings only cause a warning:
-  Kubernetes adds some for a service that is called swirl. An empty variable counts as not set.
-- **Lists** are written with commas in variables and flags, and a flag may be given again; **maps** as
+- **Unknown names are refused**, and so is every invalid value; all of them are
+  reported at once, with their places. Variables that begin with `SWIRL_` and are not settings only
+  cause a warning: Kubernetes adds some for a service that is called swirl. An empty variable counts as not set.
+- **Lists** are written with commas in variables and flags, and a flag may be repeated; **maps** as
   `NAME=VALUE,NAME=VALUE`.
 - **Durations** are `500ms`, `30s`, `5m`, `1h30m`, `7d` or ISO 8601; **sizes** `512KiB`, `64MiB`, `10GiB`
   or a number of bytes. **Addresses** are `127.0.0.1:8080` or `[::]:8080`.
@@ -82,8 +82,8 @@ fn row(setting: &Setting) -> String {
 pub fn default_file() -> String {
     let mut text = String::from(
         "# Swirl's configuration. Everything is commented out, and shows the default where there is\n\
-         # one. The same names do as variables (SWIRL_REDIS_URL) and flags (--redis-url), which win\n\
-         # over this file. 'swirl config check' shows what holds.\n",
+         # one. Each setting is also a variable (SWIRL_REDIS_URL) and a flag (--redis-url), which\n\
+         # override this file. 'swirl config check' shows the values in effect.\n",
     );
     let mut section = "";
     for setting in table::settings() {

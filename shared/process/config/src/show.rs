@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
-use super::entry::Entry;
+use super::entry::GivenSetting;
 use super::kind::{Value, ValueKind, show_bytes, show_ms};
 use super::load::Loaded;
 use super::problem::Problem;
@@ -62,7 +62,7 @@ pub fn problems(problems: &[Problem]) -> Json {
         .collect()
 }
 
-fn value(entry: &Entry) -> Option<Json> {
+fn value(entry: &GivenSetting) -> Option<Json> {
     let value = entry.value.as_ref()?;
     let setting = entry.setting;
     if setting.secret {

@@ -161,6 +161,8 @@ pub struct Worker {
     pub recorded_bytes_max: usize,
     /// The retention of these values; `None`: as long as their entries.
     pub keep_data_ms: Option<u64>,
+    /// The number of last calls that a scope keeps.
+    pub recent_calls_max: usize,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -186,6 +188,8 @@ pub struct Coordinator {
     pub recorded_bytes_max: usize,
     /// The retention of these values; `None`: as long as their entries.
     pub keep_data_ms: Option<u64>,
+    /// The number of last calls that a scope keeps.
+    pub recent_calls_max: usize,
     /// The maximum number of instances in a batch, of instances examined for it, and of active batches.
     pub batch_instances: usize,
     pub batch_examined: usize,

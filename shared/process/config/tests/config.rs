@@ -104,7 +104,7 @@ fn all_that_is_wrong_is_told_at_once_with_its_places() {
     let place = file.display();
     for expected in [
         format!("{place}:1:12: namespace must be 1 to 63 lower-case letters"),
-        format!("{place}:3:11: redis.shards must be a whole number from 1 to 4096, and is '0'"),
+        format!("{place}:3:11: redis.shards must be a whole number from 1 to 4096, but is '0'"),
         format!(
             "{place}:4:3: there is no setting 'redis.ulr'\n  = hint: did you mean 'redis.url'?"
         ),
@@ -119,14 +119,14 @@ fn what_does_not_fit_together_is_refused() {
     for (variables, expected) in [
         (
             &[("SWIRL_REDIS_URL", "redis://a,redis://b")][..],
-            "variable SWIRL_REDIS_URL: redis.url holds several URLs, but this is not a cluster",
+            "variable SWIRL_REDIS_URL: redis.url contains several URLs, but this is not a cluster",
         ),
         (
             &[
                 ("SWIRL_REDIS_URL", "redis://a,rediss://b"),
                 ("SWIRL_REDIS_CLUSTER", "true"),
             ],
-            "redis.url holds URLs with different schemes",
+            "redis.url contains URLs with different schemes",
         ),
         (
             &[
@@ -137,23 +137,23 @@ fn what_does_not_fit_together_is_refused() {
         ),
         (
             &[("SWIRL_REDIS_TLS_CERT", "a.pem")],
-            "variable SWIRL_REDIS_TLS_CERT: redis.tls_cert is given without redis.tls_key",
+            "variable SWIRL_REDIS_TLS_CERT: redis.tls_cert is set without redis.tls_key",
         ),
         (
             &[("SWIRL_COORDINATOR_TLS_KEY", "a.pem")],
-            "coordinator.tls_key is given without coordinator.tls_cert",
+            "coordinator.tls_key is set without coordinator.tls_cert",
         ),
         (
             &[("SWIRL_NATS_USER", "u")],
-            "nats.user is given without nats.password",
+            "nats.user is set without nats.password",
         ),
         (
             &[("SWIRL_NATS_PASSWORD", "p")],
-            "nats.password is given without nats.user",
+            "nats.password is set without nats.user",
         ),
         (
             &[("SWIRL_NATS_TOKEN", "t"), ("SWIRL_NATS_NKEY_FILE", "n")],
-            "nats.nkey_file is given together with nats.token: choose one",
+            "nats.nkey_file is set together with nats.token: choose one",
         ),
         (
             &[("SWIRL_REDIS_PASSWORD_FILE", "/nowhere/at/all")],
@@ -161,7 +161,7 @@ fn what_does_not_fit_together_is_refused() {
         ),
         (
             &[("SWIRL_AUTH_OIDC_AUDIENCE", "a")],
-            "auth.oidc.audience is given without auth.oidc.issuer",
+            "auth.oidc.audience is set without auth.oidc.issuer",
         ),
         (
             &[("SWIRL_AUTH_OIDC_ISSUER", "https://id.example.org")],
@@ -181,7 +181,7 @@ fn what_does_not_fit_together_is_refused() {
                 ("SWIRL_AUTH_OIDC_AUDIENCE", "swirl"),
                 ("SWIRL_AUTH_OIDC_CLIENT_SECRET", "s"),
             ],
-            "auth.oidc.client_secret is given without auth.oidc.client_id",
+            "auth.oidc.client_secret is set without auth.oidc.client_id",
         ),
         (
             &[
@@ -225,7 +225,7 @@ fn what_does_not_fit_together_is_refused() {
     assert!(
         nobody
             .to_string()
-            .contains("auth.mode is on, but nobody could log in")
+            .contains("auth.mode is on, but nobody can log in")
     );
     assert!(load(&[Process::Worker], &Sources::default()).is_ok());
 }

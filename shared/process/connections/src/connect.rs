@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context;
 use swirl_config::{self as config, Config, NatsAuth, NatsStorage, RedisTopology, files};
 use swirl_engine::Sizes;
-use swirl_functions::egress::Found;
+use swirl_functions::egress::DiscoveredServers;
 use swirl_model::time::Timestamp;
 use swirl_nats::{Bus, LifecycleOptions, StreamOptions, Streams, Template};
 use swirl_ports::addressed::Addressed;
@@ -33,7 +33,7 @@ pub async fn connect(
     config: &Config,
     role: &str,
     lower: Lower,
-    found: Found,
+    found: DiscoveredServers,
 ) -> anyhow::Result<(Cluster, Redis)> {
     let redis = redis(config).await?;
     let nats = nats(config, role).await?;
@@ -83,7 +83,7 @@ pub async fn connect(
 const FOUND_EVERY: Duration = Duration::from_secs(5);
 
 /// Functions must not call a server of this installation that is found only now. Never returns.
-async fn keep_found(redis: Redis, nats: async_nats::Client, found: Found) {
+async fn keep_found(redis: Redis, nats: async_nats::Client, found: DiscoveredServers) {
     loop {
         let mut servers = redis.places();
         servers.extend(swirl_nats::places(&nats.server_info()));
@@ -141,7 +141,7 @@ pub fn subjects(config: &Config) -> (Vec<String>, String) {
 async fn redis(config: &Config) -> anyhow::Result<Redis> {
     let options = redis_options(config)?;
     let connected = until_there(
-        "Redis is not there yet",
+        "Redis is not reachable yet",
         || Redis::connect(options.clone()),
         |error| matches!(error, swirl_redis::ConnectError::Store(error) if error.is_retryable()),
     );
@@ -151,7 +151,7 @@ async fn redis(config: &Config) -> anyhow::Result<Redis> {
 async fn nats(config: &Config, role: &str) -> anyhow::Result<async_nats::Client> {
     let options = nats_options(config, role);
     let connected = until_there(
-        "NATS is not there yet",
+        "NATS is not reachable yet",
         || swirl_nats::connect(&options),
         |error| error.is_retryable(),
     );
@@ -170,7 +170,7 @@ async fn ensure(streams: &Streams) -> anyhow::Result<()> {
 /// Redis may have gone away while this process waited for NATS.
 async fn now(redis: &Redis) -> anyhow::Result<Timestamp> {
     let now = until_there(
-        "Redis is not there any more",
+        "Redis is no longer reachable",
         || redis.now(),
         swirl_ports::Error::is_retryable,
     );

@@ -45,7 +45,7 @@ impl NatsWatch {
 
     fn beyond_recovery(&self) -> Option<String> {
         let stuck = self.0.load(Ordering::Relaxed);
-        stuck.then(|| "NATS accepts new connections, but that of this process is lost".to_owned())
+        stuck.then(|| "NATS accepts new connections, but this process has lost its own".to_owned())
     }
 }
 
@@ -55,15 +55,15 @@ pub struct Servers {
     redis: Redis,
     streams: Streams,
     nats: NatsWatch,
-    found: Arc<Mutex<Option<(Instant, Found)>>>,
+    found: Arc<Mutex<Option<(Instant, Outages)>>>,
 }
 
 /// The reason why something is unavailable.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct Outages {
     /// Redis doesn't answer, or accepts no changes.
     pub redis: Option<String>,
-    /// Redis has no memory left.
+    /// Redis is out of memory.
     pub memory: Option<String>,
     /// JetStream cannot be used.
     pub jetstream: Option<String>,
@@ -80,7 +80,7 @@ impl Servers {
     }
 
     /// Asks both, unless they were asked just now.
-    pub async fn look(&self) -> Found {
+    pub async fn look(&self) -> Outages {
         let mut found = self.found.lock().await;
         if let Some((at, found)) = &*found
             && at.elapsed() < FRESH
@@ -89,7 +89,7 @@ impl Servers {
         }
         let (redis, memory, jetstream) =
             tokio::join!(self.no_redis(), self.no_memory(), self.no_jetstream());
-        let now = Found {
+        let now = Outages {
             redis,
             memory,
             jetstream,
@@ -119,9 +119,9 @@ impl Servers {
         if full.is_empty() {
             return None;
         }
-        tracing::warn!(servers = full.join(", "), "Redis has no memory left");
-        let text = "Redis has no memory left: nothing can be started or continue; cancelling and \
-                    retention work, and give memory back";
+        tracing::warn!(servers = full.join(", "), "Redis is out of memory");
+        let text = "Redis is out of memory: nothing can start or continue; cancelling and \
+                    retention still work, and free memory";
         Some(text.to_owned())
     }
 
@@ -135,7 +135,7 @@ impl Servers {
 
     /// The operations that are unavailable now.
     pub async fn limited(&self) -> Vec<String> {
-        let Found {
+        let Outages {
             memory, jetstream, ..
         } = self.look().await;
         let jetstream = jetstream.map(|reason| {

@@ -2,11 +2,11 @@
 
 use swirl_config::{Breaker, Config, Endpoint};
 use swirl_functions::breaker::BreakerConfig;
-use swirl_functions::egress::{Egress, Found};
+use swirl_functions::egress::{DiscoveredServers, Egress};
 use swirl_functions::http::HttpConfig;
 
 /// `found`: servers of this installation that its clients find later.
-pub fn http(config: &Config, found: &Found) -> HttpConfig {
+pub fn http(config: &Config, found: &DiscoveredServers) -> HttpConfig {
     let egress = egress(config, found);
     let config = &config.http;
     HttpConfig {
@@ -22,7 +22,7 @@ pub fn http(config: &Config, found: &Found) -> HttpConfig {
 }
 
 /// The addresses that functions may call and documents may come from.
-pub fn egress(config: &Config, found: &Found) -> Egress {
+pub fn egress(config: &Config, found: &DiscoveredServers) -> Egress {
     let egress = config.http.egress.clone().without(own_servers(config));
     egress.without_found(found.clone())
 }

@@ -24,7 +24,7 @@ pub const UNAVAILABLE: u8 = 69;
 pub use connect::{
     addressing, connect, lifecycle_options, nats_options, redis_options, stream_options, subjects,
 };
-pub use health::{ANSWER_MAX, Found, Servers};
+pub use health::{ANSWER_MAX, Outages, Servers};
 pub use http::{egress, http};
 pub use load::Load;
 pub use parts::Cluster;

@@ -40,7 +40,7 @@ impl Presence {
         self.task.abort();
         let left = self.redis.forget_process(self.redis.process_id(), KEPT_MS);
         if !matches!(timeout(ANSWER_MAX, left).await, Ok(Ok(()))) {
-            tracing::debug!("this process is forgotten later");
+            tracing::debug!("this process is removed later");
         }
     }
 }
@@ -61,7 +61,7 @@ async fn note(redis: Redis, role: &'static str, address: Option<SocketAddr>) {
         if let Some(process) = &mut process {
             load.note(process);
             if let Err(error) = redis.note_process(process, KEPT_MS).await {
-                tracing::debug!(%error, "a sign of life is late");
+                tracing::debug!(%error, "a heartbeat is late");
             }
         }
         tokio::time::sleep(EVERY).await;

@@ -25,7 +25,7 @@ pub async fn until_outdated(stop: impl Future<Output = ()>, redis: swirl_redis::
         found = redis.outdated() => tracing::error!(
             format = found,
             own = crate::connect::format(),
-            "a newer build writes records that this one cannot read: stopping, run the newer one here too"
+            "a newer build writes records that this one cannot read: stopping; run the newer build here too"
         ),
     }
 }

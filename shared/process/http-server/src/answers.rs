@@ -34,12 +34,12 @@ pub(crate) struct Answers {
 struct Open {
     total: usize,
     /// By the order in which their connections began to have any.
-    all: BTreeMap<u64, Entry>,
+    all: BTreeMap<u64, UntakenAnswer>,
     last: u64,
 }
 
 /// An answer that a client hasn't taken yet.
-struct Entry {
+struct UntakenAnswer {
     bytes: usize,
     since: Instant,
     given_up: Arc<GivenUp>,
@@ -115,7 +115,9 @@ impl Untaken {
             };
             if let Some(given_up) = open.remove(oldest) {
                 given_up.give_up();
-                tracing::debug!("an answer that a client doesn't take is given up for others");
+                tracing::debug!(
+                    "an answer that a client doesn't read is dropped to make room for others"
+                );
             }
         }
         open.total += bytes;
@@ -124,7 +126,7 @@ impl Untaken {
             return true;
         }
         open.last += 1;
-        let entry = Entry {
+        let entry = UntakenAnswer {
             bytes,
             since: Instant::now(),
             given_up: given_up.clone(),
@@ -169,7 +171,7 @@ impl Drop for OfConnection {
 }
 
 fn no_room() -> Response {
-    let body = r#"{"type":"about:blank","title":"Service Unavailable","status":503,"code":"too-many-answers","detail":"other clients are taking all answers for which there is memory"}"#;
+    let body = r#"{"type":"about:blank","title":"Service Unavailable","status":503,"code":"too-many-answers","detail":"answers that other clients are still reading use all the memory for answers"}"#;
     let headers = [
         (CONTENT_TYPE, "application/problem+json"),
         (RETRY_AFTER, "1"),
@@ -201,7 +203,7 @@ impl<S> Taking<S> {
             false => done,
             true => Poll::Ready(Err(io::Error::new(
                 io::ErrorKind::TimedOut,
-                "others need the memory of an answer that isn't read",
+                "an answer that isn't read was dropped to make room for others",
             ))),
         }
     }

@@ -67,11 +67,11 @@ pub(crate) struct Bodies {
 struct Open {
     total: usize,
     /// By the order in which they began.
-    all: BTreeMap<u64, Entry>,
+    all: BTreeMap<u64, IncompleteBody>,
     next: u64,
 }
 
-struct Entry {
+struct IncompleteBody {
     bytes: usize,
     since: Instant,
     given_up: Arc<GivenUp>,
@@ -134,7 +134,7 @@ impl Bodies {
         let number = open.next;
         open.next += 1;
         let given_up = Arc::<GivenUp>::default();
-        let entry = Entry {
+        let entry = IncompleteBody {
             bytes: 0,
             since: Instant::now(),
             given_up: given_up.clone(),
@@ -162,7 +162,7 @@ impl Held {
             };
             if let Some(given_up) = open.remove(number) {
                 given_up.give_up();
-                tracing::debug!("a body that is incomplete is given up for others");
+                tracing::debug!("an incomplete body is dropped to make room for others");
             }
         }
         // One that was given up meanwhile has no entry.

@@ -118,7 +118,7 @@ impl Connections {
                 Ok((stream, peer)) => self.take(stream, peer.ip(), permit),
                 Err(error) if of_one(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "no connection can be taken");
+                    tracing::warn!(%error, "no connection can be accepted");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
@@ -135,7 +135,7 @@ impl Connections {
     }
 
     fn take(&mut self, stream: TcpStream, peer: IpAddr, permit: OwnedSemaphorePermit) {
-        let Some(place) = self.room.place(peer, permit) else {
+        let Some(admitted) = self.room.admit(peer, permit) else {
             tracing::debug!(%peer, "an address has too many connections");
             return;
         };
@@ -153,7 +153,7 @@ impl Connections {
         let watcher = self.ending.watcher();
         let mut over = self.over.subscribe();
         self.tasks.spawn(async move {
-            let _place = place;
+            let _admitted = admitted;
             let mut byte = [0];
             let talks = timeout(limits.first_byte, stream.peek(&mut byte));
             let begun = tokio::select! {

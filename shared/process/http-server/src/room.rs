@@ -20,7 +20,7 @@ pub(crate) struct Room {
 }
 
 /// A connection's place, released when it is dropped.
-pub(crate) struct Place {
+pub(crate) struct ConnectionPermit {
     address: IpAddr,
     room: Room,
     _permit: OwnedSemaphorePermit,
@@ -47,7 +47,7 @@ impl Room {
     }
 
     /// A place for a connection from this address; `None` if the address has too many.
-    pub fn place(&self, from: IpAddr, permit: OwnedSemaphorePermit) -> Option<Place> {
+    pub fn admit(&self, from: IpAddr, permit: OwnedSemaphorePermit) -> Option<ConnectionPermit> {
         let address = network(from);
         let mut all = self.lock();
         let count = all.entry(address).or_default();
@@ -56,7 +56,7 @@ impl Room {
         }
         *count += 1;
         drop(all);
-        Some(Place {
+        Some(ConnectionPermit {
             address,
             room: self.clone(),
             _permit: permit,
@@ -70,7 +70,7 @@ impl Room {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let mut all = self.room.lock();
         if let Some(count) = all.get_mut(&self.address) {
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn an_address_has_so_many() {
         let room = Room::new(5, 2);
-        let from = |text: &str| room.place(text.parse().unwrap(), room.now().unwrap());
+        let from = |text: &str| room.admit(text.parse().unwrap(), room.now().unwrap());
         let first = from("10.0.0.1");
         let second = from("::ffff:10.0.0.1");
         assert!(first.is_some() && second.is_some());
@@ -138,9 +138,9 @@ mod tests {
     #[test]
     fn all_together_have_so_many() {
         let room = Room::new(1, 9);
-        let place = room.place("10.0.0.1".parse().unwrap(), room.now().unwrap());
+        let admitted = room.admit("10.0.0.1".parse().unwrap(), room.now().unwrap());
         assert!(room.now().is_none());
-        drop(place);
+        drop(admitted);
         assert!(room.now().is_some());
     }
 }

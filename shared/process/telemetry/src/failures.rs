@@ -43,7 +43,7 @@ impl Failures {
         let error = error.to_string();
         let has_none = NO_METRICS.iter().any(|answer| error.ends_with(answer));
         if has_none && !self.without_metrics.swap(true, Ordering::Relaxed) {
-            tracing::info!("the collector takes no metrics: they are only at /metrics");
+            tracing::info!("the collector doesn't accept metrics: they are only at /metrics");
         }
         has_none
     }

@@ -8,7 +8,7 @@ use swirl_runtime::Cause;
 
 /// The subject of a span within its instance and scope.
 #[derive(Debug, Clone, Copy)]
-pub enum Part<'a> {
+pub enum SpanSubject<'a> {
     /// The beginning of an instance, which is the parent of everything that it does; for a branch, the branch.
     Scope,
     /// An instance from its start to its end. A faulted instance has one more for each time that an operator lets it
@@ -31,15 +31,15 @@ pub fn trace(header: &Header) -> u128 {
     u128::from_be_bytes(bytes).max(1)
 }
 
-pub fn span(instance: &InstanceId, scope: &ScopeId, part: Part<'_>) -> u64 {
+pub fn span(instance: &InstanceId, scope: &ScopeId, part: SpanSubject<'_>) -> u64 {
     let (kind, number) = match part {
-        Part::Scope => ("scope", String::new()),
-        Part::Run(run) => ("run", run.to_string()),
-        Part::State(count) => ("state", count.to_string()),
-        Part::Numbered(seq) => ("seq", seq.to_string()),
-        Part::Call { call, token } => ("call", format!("{call}.{token}")),
-        Part::Consumed(count) => ("consumed", count.to_string()),
-        Part::Produced(id) => ("produced", id.to_owned()),
+        SpanSubject::Scope => ("scope", String::new()),
+        SpanSubject::Run(run) => ("run", run.to_string()),
+        SpanSubject::State(count) => ("state", count.to_string()),
+        SpanSubject::Numbered(seq) => ("seq", seq.to_string()),
+        SpanSubject::Call { call, token } => ("call", format!("{call}.{token}")),
+        SpanSubject::Consumed(count) => ("consumed", count.to_string()),
+        SpanSubject::Produced(id) => ("produced", id.to_owned()),
     };
     let mut bytes = [0; 8];
     let parts = ["span", instance.as_str(), scope.as_str(), kind, &number];
@@ -51,15 +51,15 @@ pub fn span(instance: &InstanceId, scope: &ScopeId, part: Part<'_>) -> u64 {
 pub fn parent(header: &Header, scope: &ScopeId) -> Option<u64> {
     let mut parts = scope.as_str().rsplitn(3, '.');
     if let (Some(_), Some(fork), Some(outer)) = (parts.next(), parts.next(), parts.next()) {
-        let part = Part::Numbered(fork.parse().unwrap_or_default());
+        let part = SpanSubject::Numbered(fork.parse().unwrap_or_default());
         return Some(span(&header.id, &ScopeId::new(outer), part));
     }
     // A continuation also has its predecessor's parent, but belongs to its predecessor first.
     if let Some(before) = &header.continued_from {
-        return Some(span(before, &ScopeId::root(), Part::Scope));
+        return Some(span(before, &ScopeId::root(), SpanSubject::Scope));
     }
     let parent = header.parent.as_ref()?;
-    let part = Part::Numbered(parent.call);
+    let part = SpanSubject::Numbered(parent.call);
     Some(span(&parent.scope.instance, &parent.scope.scope, part))
 }
 
@@ -90,8 +90,8 @@ pub fn is_kept(trace: u128, ratio: f64) -> bool {
 
 pub fn context(header: &Header, scope: &ScopeId, cause: Cause<'_>, ratio: f64) -> TraceContext {
     let part = match cause {
-        Cause::Call { call, token } => Part::Call { call, token },
-        Cause::Event(id) => Part::Produced(id),
+        Cause::Call { call, token } => SpanSubject::Call { call, token },
+        Cause::Event(id) => SpanSubject::Produced(id),
     };
     TraceContext {
         trace: trace(header),

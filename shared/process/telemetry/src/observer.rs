@@ -16,7 +16,7 @@ use crate::exchange_protocol;
 use crate::export::{self, Error, Settings};
 use crate::failures::Failures;
 use crate::follow::Follower;
-use crate::ids::{self, Part};
+use crate::ids::{self, SpanSubject};
 use crate::metrics::Metrics;
 use crate::served::{self, Requests, Served};
 use crate::span::{Span, SpanRole};
@@ -206,8 +206,8 @@ fn call(called: &Called<'_>) -> Span {
         attributes.extend(port.map(|port| ("server.port", port.into())));
     }
     Span {
-        id: id(Part::Call { call, token }),
-        parent: Some(id(Part::Numbered(call))),
+        id: id(SpanSubject::Call { call, token }),
+        parent: Some(id(SpanSubject::Numbered(call))),
         name: format!("call {}", called.function.name),
         kind,
         from: called.from,

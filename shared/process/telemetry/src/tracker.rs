@@ -14,7 +14,7 @@ use swirl_model::time::Timestamp;
 use swirl_model::trace::TraceContext;
 use swirl_model::workflow::StateId;
 
-use crate::ids::{self, Part};
+use crate::ids::{self, SpanSubject};
 use crate::span::{Span, SpanRole};
 
 /// `error.type` if nothing more specific is known, by OpenTelemetry's conventions.
@@ -77,7 +77,7 @@ pub struct Owner<'a> {
 }
 
 impl Owner<'_> {
-    fn id(&self, part: Part<'_>) -> u64 {
+    fn id(&self, part: SpanSubject<'_>) -> u64 {
         ids::span(&self.header.id, self.scope, part)
     }
 }
@@ -116,7 +116,7 @@ impl Tracker {
                 ..
             } => {
                 self.end_action(owner, at, None, out);
-                let mut open = Open::new(owner.id(Part::Numbered(*call)), action, at);
+                let mut open = Open::new(owner.id(SpanSubject::Numbered(*call)), action, at);
                 let attempt = ("swirl.action.attempt", i64::from(*attempt).into());
                 open.attributes.push(attempt);
                 self.action = Some(open);
@@ -127,7 +127,7 @@ impl Tracker {
                 self.failed = Some(error.name.to_string());
             }
             Event::EventConsumed { name, source, id } => {
-                let part = Part::Consumed(self.events);
+                let part = SpanSubject::Consumed(self.events);
                 self.events += 1;
                 let mut span = self.inner(owner, part, format!("receive {name}"), at, at);
                 span.kind = SpanRole::Consumer;
@@ -142,14 +142,14 @@ impl Tracker {
                 out.push(span);
             }
             Event::EventProduced { name, id } => {
-                let part = Part::Produced(id);
+                let part = SpanSubject::Produced(id);
                 let mut span = self.inner(owner, part, format!("publish {name}"), at, at);
                 span.kind = SpanRole::Producer;
                 span.attributes.extend(message("send", name, id));
                 out.push(span);
             }
             Event::Forked { fork, branches, .. } => {
-                let mut open = Open::new(owner.id(Part::Numbered(*fork)), "fork", at);
+                let mut open = Open::new(owner.id(SpanSubject::Numbered(*fork)), "fork", at);
                 let branches = ("swirl.fork.branches", i64::from(*branches).into());
                 open.attributes.push(branches);
                 self.forks.push(Fork {
@@ -210,7 +210,7 @@ impl Tracker {
     fn start(&self, owner: Owner<'_>, at: Timestamp) -> Span {
         let header = owner.header;
         Span {
-            id: owner.id(Part::Scope),
+            id: owner.id(SpanSubject::Scope),
             parent: ids::parent(header, owner.scope),
             name: format!("start {}", header.definition.workflow),
             from: header.started_at,
@@ -226,7 +226,7 @@ impl Tracker {
             self.open.clear();
             self.left = vec![(state, name.to_owned())];
         }
-        let id = owner.id(Part::State(self.states));
+        let id = owner.id(SpanSubject::State(self.states));
         self.states += 1;
         self.failed = None;
         let open = Open::new(id, name, at);
@@ -342,7 +342,7 @@ impl Tracker {
             ..Span::default()
         };
         if scope.is_root() {
-            span.id = owner.id(Part::Run(self.ends));
+            span.id = owner.id(SpanSubject::Run(self.ends));
             span.parent = Some(self.scope_id(owner));
             span.name = format!("workflow {}", header.definition.workflow);
             span.attributes = keys(header);
@@ -369,8 +369,8 @@ impl Tracker {
     /// The parent of the scope's spans.
     fn scope_id(&self, owner: Owner<'_>) -> u64 {
         owner.id(match self.ends {
-            ends if ends > 0 && !owner.scope.is_root() => Part::Run(ends),
-            _ => Part::Scope,
+            ends if ends > 0 && !owner.scope.is_root() => SpanSubject::Run(ends),
+            _ => SpanSubject::Scope,
         })
     }
 
@@ -384,7 +384,7 @@ impl Tracker {
     fn inner(
         &self,
         owner: Owner<'_>,
-        part: Part<'_>,
+        part: SpanSubject<'_>,
         name: String,
         from: Timestamp,
         to: Timestamp,

@@ -56,7 +56,7 @@ pub static SKIP: Endpoint<InstanceId, Reason, Json, Accepted> =
         .takes(
             BODY_BYTES_MAX,
             true,
-            "the JSON that is taken as the action's result; 'null' for none",
+            "the JSON that is used as the action's result; 'null' for none",
         )
         .answers(202, ACCEPTED)
         .refuses(&[404, 409]);

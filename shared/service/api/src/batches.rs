@@ -255,7 +255,7 @@ pub struct BatchAfterwards {
     pub waiting: u32,
     /// They continued, and are faulted now.
     pub failed_again: u32,
-    /// Those that are still at work, or have not begun to continue.
+    /// Those that are still running, or have not begun to continue.
     pub pending: u32,
     /// How many were looked at.
     pub counted: u32,

@@ -213,7 +213,7 @@ pub struct Instance {
     pub error: Option<Error>,
     #[serde(default)]
     #[schemars(length(max = 1000))]
-    pub scopes: Vec<Place>,
+    pub scopes: Vec<ScopePosition>,
     /// How many more of its scopes have not ended, if there are more than 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes_left_out: Option<usize>,
@@ -281,7 +281,7 @@ impl From<&WorkflowError> for Error {
 /// Where a scope of an instance is, and what it does there.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Place {
+pub struct ScopePosition {
     pub scope: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,

@@ -43,7 +43,7 @@ pub static RESUME: Endpoint<Workflow, Reason, Nothing, PausedSchedule> = Endpoin
 .named(
     "resumeSchedule",
     "Definitions",
-    "Resumes the schedule of a workflow; starts that it missed meanwhile are not made up for.",
+    "Resumes the schedule of a workflow; starts that it missed meanwhile are not caught up.",
 )
 .audited(&audited::Kind::Schedule, &[Action::ScheduleResume])
 .repeatable()

@@ -14,7 +14,7 @@ pub static LIVE: Endpoint<Nothing, Nothing, Nothing, Health> =
     Endpoint::new(Method::Get, "/healthz", Need::Nothing)
         .named("isAlive", TAG, "Whether the process runs.")
         .answers(200, "It does.")
-        .answers(503, "It does, and only a restart lets it work again.")
+        .answers(503, "It runs, but works again only after a restart.")
         .refuses(&[403]);
 
 pub static READY: Endpoint<Nothing, Nothing, Nothing, Health> =

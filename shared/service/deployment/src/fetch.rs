@@ -152,14 +152,14 @@ pub fn ask(
             }
             if begun.elapsed() > ANSWERS_MAX {
                 return Err(format!(
-                    "`{uri}` wasn't asked: services before it took too long"
+                    "`{uri}` wasn't fetched: the services before it took too long"
                 ));
             }
             let http = match auth.map(|auth| credentials.of(auth)) {
                 None => fetcher.http.clone(),
                 Some(Ok(auth)) => fetcher.http.clone().with_auth(&uri, auth),
                 // The credentials need an instance's data.
-                Some(Err(error)) => return Err(format!("`{uri}` wasn't asked: {error}")),
+                Some(Err(error)) => return Err(format!("`{uri}` wasn't fetched: {error}")),
             };
             let answer = http.post(&uri, &question);
             text(answer.map_err(|error| error.to_string())?, &uri)
@@ -232,8 +232,7 @@ impl Credentials<'_> {
         let env = Env {
             now: self.now,
             secrets: secrets.clone(),
-            bounds: None,
-            room: None,
+            ..Env::default()
         };
         let auth = auth_without_instance(definition, auth, &env)?;
         Auth::from_properties(auth.scheme, &auth.properties).map_err(|error| (&error).into())

@@ -2,10 +2,10 @@
 //! location in the definition.
 
 use swirl_documents::codes;
-use swirl_documents::diagnostic::{Diagnostic, Diagnostics, Place, Severity};
+use swirl_documents::diagnostic::{Diagnostic, Diagnostics, Severity, SourceLocation};
 use swirl_documents::source::Node;
 use swirl_functions::types::{self, Checks};
-use swirl_functions::{Part, Problem, Site};
+use swirl_functions::{FaultyPart, Problem, Site};
 use swirl_model::workflow::Workflow;
 
 use crate::fetch::Missing;
@@ -14,15 +14,15 @@ use crate::fetch::Missing;
 const ARGUMENTS: [&str; 3] = ["arguments", "parameters", "message"];
 
 /// The properties of a task's call that say a part of the operation, most likely first.
-fn properties_of(part: Part) -> &'static [&'static str] {
+fn properties_of(part: FaultyPart) -> &'static [&'static str] {
     match part {
-        Part::Document => &["document", "proto", "agentCard"],
-        Part::Operation => &["operationId", "operation", "channel"],
-        Part::Service => &["service/name"],
-        Part::Method => &["method"],
-        Part::Server => &["server/name", "server", "protocol"],
-        Part::Transport => &["transport"],
-        Part::Protocol => &["protocol", "server/name"],
+        FaultyPart::Document => &["document", "proto", "agentCard"],
+        FaultyPart::Operation => &["operationId", "operation", "channel"],
+        FaultyPart::Service => &["service/name"],
+        FaultyPart::Method => &["method"],
+        FaultyPart::Server => &["server/name", "server", "protocol"],
+        FaultyPart::Transport => &["transport"],
+        FaultyPart::Protocol => &["protocol", "server/name"],
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> Locations<'a> {
         let functions = workflow.functions.iter();
         let found = functions.filter_map(|function| {
             let message = types::custom::refused(function)?;
-            let site = Site::Operation(Part::default());
+            let site = Site::Operation(FaultyPart::default());
             Some(self.function(&Problem::of(function, message, site)))
         });
         found.collect()
@@ -118,10 +118,10 @@ impl<'a> Locations<'a> {
             let own = functions.find(|known| types::document(known) == Some(&*missing.uri));
             let place = own.map(|function| match function.place.as_str() {
                 "" => {
-                    let site = Site::Operation(Part::Document);
+                    let site = Site::Operation(FaultyPart::Document);
                     self.place_of(&Problem::of(function, String::new(), site))
                 }
-                task => self.task_place(task, properties_of(Part::Document)),
+                task => self.task_place(task, properties_of(FaultyPart::Document)),
             });
             let reason = &missing.reason;
             let message = format!("the document of a function is unavailable: {reason}");
@@ -131,7 +131,7 @@ impl<'a> Locations<'a> {
         found.collect()
     }
 
-    fn place_of(&self, problem: &Problem) -> Place {
+    fn place_of(&self, problem: &Problem) -> SourceLocation {
         match &problem.site {
             Site::Operation(part) if !problem.place.is_empty() => {
                 self.task_place(&problem.place, properties_of(*part))
@@ -148,7 +148,7 @@ impl<'a> Locations<'a> {
 
     /// A property of a function. If the functions are a list in another document, this is the reference to that
     /// document.
-    fn function_place(&self, problem: &Problem, key: &str) -> Place {
+    fn function_place(&self, problem: &Problem, key: &str) -> SourceLocation {
         let found = self.root.get("functions").map(|list| {
             let name = Some(problem.function.as_str());
             let own = |function: &&Node| function.get("name").and_then(Node::as_str) == name;
@@ -161,7 +161,7 @@ impl<'a> Locations<'a> {
     }
 
     /// The first of these properties that a task's call has.
-    fn task_place(&self, task: &str, parts: &[&str]) -> Place {
+    fn task_place(&self, task: &str, parts: &[&str]) -> SourceLocation {
         let found = self.root.at(task).map(|task| {
             let with = task.get("with").unwrap_or(task);
             let mut parts = parts.iter();
@@ -174,7 +174,7 @@ impl<'a> Locations<'a> {
 
     /// The innermost existing location out of an action, its reference to a function, a property of that, and a value
     /// in the property.
-    fn call_place(&self, action: &str, keys: &[&str], within: &str) -> Place {
+    fn call_place(&self, action: &str, keys: &[&str], within: &str) -> SourceLocation {
         let found = self.root.at(action).map(|action| {
             let reference = action.get("functionRef").or_else(|| action.get("with"));
             let call = reference.unwrap_or(action);
@@ -193,9 +193,9 @@ impl<'a> Locations<'a> {
         self.place(found)
     }
 
-    fn place(&self, node: Option<&Node>) -> Place {
+    fn place(&self, node: Option<&Node>) -> SourceLocation {
         let Some(node) = node else {
-            return Place::default();
+            return SourceLocation::default();
         };
         let mut place = node.place();
         if let Some(inner) = place.pointer.strip_prefix(self.root.pointer()) {
@@ -250,7 +250,7 @@ states:
         assert_eq!(arguments(0, "/a/c/d"), format!("{call}/arguments/a"));
         assert_eq!(arguments(1, "/a"), "/states/0/actions/1/functionRef");
         assert_eq!(
-            pointer(Site::Operation(Part::Document)),
+            pointer(Site::Operation(FaultyPart::Document)),
             "/functions/0/operation"
         );
         assert_eq!(pointer(Site::Auth), "/functions/0/authRef");

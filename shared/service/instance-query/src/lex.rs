@@ -45,14 +45,14 @@ pub(crate) fn tokens(text: &str) -> Result<Vec<Placed>, QueryError> {
             at += 1;
             let name = word(&chars, &mut at);
             if name.is_empty() {
-                let message = "after '@' comes the name of a search attribute";
+                let message = "expected the name of a search attribute after '@'";
                 return Err(QueryError::new(begun, 1, message));
             }
             Token::Attribute(name)
         } else if is_of_word(first) {
             Token::Word(word(&chars, &mut at))
         } else {
-            let message = format!("'{first}' has no meaning here; put texts between quotes");
+            let message = format!("'{first}' is not allowed here; put strings in quotes");
             return Err(QueryError::new(begun, 1, message));
         };
         tokens.push(Placed {
@@ -107,6 +107,6 @@ fn quoted(chars: &[char], begun: usize) -> Result<(String, usize), QueryError> {
         }
         at += 1;
     }
-    let message = format!("this text has no {quote} at its end");
+    let message = format!("this string has no closing {quote}");
     Err(QueryError::new(begun, chars.len() - begun, message))
 }

@@ -52,7 +52,7 @@ impl Query {
         match parser.peek() {
             None => Query::lifted(root),
             Some(found) => {
-                let message = "'and' or 'or' has to come before another comparison";
+                let message = "expected 'and' or 'or' before another comparison";
                 Err(QueryError::new(found.at, found.length, message))
             }
         }
@@ -134,7 +134,7 @@ impl<'t> Parser<'t> {
             return Err(self.wrong(format!("a query has at most {TESTS_MAX} comparisons")));
         }
         let Some(found) = self.peek() else {
-            return Err(self.wrong("a field has to follow, as in status = faulted"));
+            return Err(self.wrong("expected a field, as in status = faulted"));
         };
         let (operand, kind) = match &found.token {
             Token::Attribute(name) => (Operand::Attribute(name.clone()), None),
@@ -147,7 +147,7 @@ impl<'t> Parser<'t> {
                 }
             },
             Token::Text(_) | Token::Sign(_) => {
-                let message = format!("a field is expected here: {}", field::words());
+                let message = format!("expected a field: {}", field::words());
                 return Err(self.wrong(message));
             }
         };
@@ -160,7 +160,7 @@ impl<'t> Parser<'t> {
         let literal = self.value(kind)?;
         if op != Op::Equal && literal == Literal::Waiting {
             let message =
-                "instances that don't wait can't be asked for: 'waiting' only follows 'status ='";
+                "instances that don't wait can't be queried: 'waiting' only follows 'status ='";
             return Err(QueryError::new(place.0, place.1, message));
         }
         Ok(Node::Is(Test {
@@ -178,7 +178,9 @@ impl<'t> Parser<'t> {
         place: (usize, usize),
     ) -> Result<Node, QueryError> {
         if !self.took_sign("(") {
-            return Err(self.wrong("after 'in' comes a list, as in status in (faulted, running)"));
+            return Err(
+                self.wrong("expected a list after 'in', as in status in (faulted, running)")
+            );
         }
         let mut parts = Vec::new();
         loop {
@@ -195,7 +197,7 @@ impl<'t> Parser<'t> {
                 let is_waiting = |part: &Node| matches!(part, Node::Is(test) if test.literal == Literal::Waiting);
                 if parts.len() > 1 && parts.iter().any(is_waiting) {
                     let message =
-                        "'waiting' can't be one of a list: ask for it alone, as 'status = waiting'";
+                        "'waiting' can't be in a list: query it alone, as 'status = waiting'";
                     return Err(QueryError::new(place.0, place.1, message));
                 }
                 return Ok(one_of(parts, Node::Or));
@@ -236,7 +238,7 @@ impl<'t> Parser<'t> {
             Token::Text(text) => (text, true),
             Token::Word(text) => (text, false),
             Token::Attribute(_) | Token::Sign(_) => {
-                return Err(self.wrong("a value is expected here; put texts between quotes"));
+                return Err(self.wrong("expected a value; put strings in quotes"));
             }
         };
         let literal = match kind {

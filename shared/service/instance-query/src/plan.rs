@@ -58,7 +58,7 @@ impl Query {
                 continue;
             };
             if test.op == Op::Begins && !kinds.contains(&AttributeKind::Text) {
-                let message = format!("^= is for texts; {}", is_a(name, kinds));
+                let message = format!("^= is for strings; {}", is_a(name, kinds));
                 return Err(QueryError::new(at, length, message));
             }
             if kinds.iter().all(|kind| open.of_kind(*kind).is_none()) {

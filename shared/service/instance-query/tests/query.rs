@@ -254,11 +254,11 @@ fn waiting_instances_are_running() {
         ),
         (
             "status != waiting",
-            "instances that don't wait can't be asked for",
+            "instances that don't wait can't be queried",
         ),
         (
             "status in (waiting, faulted)",
-            "'waiting' can't be one of a list",
+            "'waiting' can't be in a list",
         ),
     ] {
         let error = parse(text).unwrap_err().to_string();

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use swirl_model::workflow::{
-    ActionId, ActionKind, Body, Consume, Count, End, EventId, ExprId, FlowId, IterationMode,
-    ListId, Next, OnEvents, Period, Produce, State, StateId, StateKind, Then, Until, When,
-    Workflow,
+    ActionId, ActionKind, Body, Count, End, EventId, ExprId, FlowId, ListId, Next, OnEvents,
+    Period, Produce, State, StateId, StateKind, Then, When, Workflow,
 };
 
+mod card;
 mod shape;
 
 pub use shape::{Card, Chart, Edge, Flow, Group, Mark, Node, Style, Trace};
@@ -334,157 +334,6 @@ impl<'w> Build<'w> {
             .iter()
             .map(|produce| Line::new(Sign::Out, self.event(produce.event)))
             .collect()
-    }
-
-    fn card(&self, state: &State) -> Card {
-        let mut lines = Vec::new();
-        let mut groups = Vec::new();
-        match &state.kind {
-            StateKind::Callback(callback) => {
-                lines.extend(self.actions(callback.actions));
-                lines.push(Line::new(Sign::In, self.event(callback.event)));
-                lines.extend(callback.timeout.map(|time| {
-                    Line::new(Sign::Time, format!("waits at most {}", self.period(&time)))
-                }));
-            }
-            StateKind::Event(event) => {
-                match &event.entries[..] {
-                    [entry] => lines.extend(self.entry(entry)),
-                    entries => {
-                        let how = if event.exclusive {
-                            "the first of"
-                        } else {
-                            "all of"
-                        };
-                        lines.push(Line::new(Sign::None, how));
-                        let untitled =
-                            |entry| Group::new(Line::new(Sign::None, ""), self.entry(entry), None);
-                        groups.extend(entries.iter().map(untitled));
-                    }
-                }
-                lines.extend(event.timeout.map(|time| {
-                    Line::new(Sign::Time, format!("waits at most {}", self.period(&time)))
-                }));
-            }
-            StateKind::Foreach(foreach) => {
-                let mode = match foreach.mode {
-                    IterationMode::Sequential => "one after another".to_owned(),
-                    IterationMode::Parallel => "all at once".to_owned(),
-                    IterationMode::Batches(count) => format!("in batches of {}", self.count(count)),
-                    IterationMode::Window(count) => {
-                        format!("at most {} at once", self.count(count))
-                    }
-                };
-                lines.push(Line::new(Sign::None, mode));
-                lines.extend(
-                    foreach.pause.map(|time| {
-                        Line::new(Sign::Time, format!("{} between", self.period(&time)))
-                    }),
-                );
-                let title = format!("each {} in {}", foreach.param, self.text(foreach.input));
-                groups.push(self.body(title, foreach.body));
-            }
-            StateKind::Function(function) => {
-                groups.push(self.body(function.name.to_string(), Body::Flow(function.body)))
-            }
-            StateKind::Do(list) => groups.push(self.body(String::new(), Body::Flow(*list))),
-            StateKind::Emit(emit) => {
-                let kind = emit.attributes.iter().find(|(name, _)| name == "type");
-                let kind = kind.map(|(_, value)| words::template(self.workflow, value));
-                lines.push(Line::new(Sign::Out, kind.unwrap_or_default()));
-            }
-            StateKind::For(each) => {
-                let items = words::template(self.workflow, &each.items);
-                let title = format!("each {} in {items}", each.item);
-                groups.push(self.body(title, Body::Flow(each.body)));
-            }
-            StateKind::Listen(listen) => {
-                if let Some(call) = listen.source {
-                    lines.extend(self.call(state, call));
-                }
-                let how = |consume: &Consume| match (consume.filters.len(), consume.all) {
-                    (..=1, _) => "",
-                    (_, true) => "all of",
-                    (_, false) => "any of",
-                };
-                let names = |consume: &Consume| {
-                    let filters = consume.filters.iter();
-                    let names = filters.map(|filter| &self.workflow[filter.event].name);
-                    let lines = names.map(|name| Line::new(Sign::In, name));
-                    lines.collect::<Vec<_>>()
-                };
-                let how_many = how(&listen.to);
-                lines.extend((!how_many.is_empty()).then(|| Line::new(Sign::None, how_many)));
-                lines.extend(names(&listen.to));
-                match &listen.until {
-                    Some(Until::Condition(test)) => {
-                        let text = format!("until {}", self.text(*test));
-                        lines.push(Line::new(Sign::None, text));
-                    }
-                    Some(Until::Events(stops)) => {
-                        let text = format!("until {}", how(stops));
-                        lines.push(Line::new(Sign::None, text.trim_end()));
-                        lines.extend(names(stops));
-                    }
-                    None => {}
-                }
-                if let Some((each, body)) = listen.each.as_ref().and_then(|it| Some((it, it.body?)))
-                {
-                    let title = format!("each {}", each.item);
-                    groups.push(self.body(title, Body::Flow(body)));
-                }
-            }
-            StateKind::Raise(raise) => {
-                lines.push(Line::new(
-                    Sign::None,
-                    words::template(self.workflow, &raise.kind),
-                ));
-            }
-            StateKind::Set(value) => {
-                lines.push(Line::new(Sign::None, words::template(self.workflow, value)));
-            }
-            StateKind::Try(attempt) => {
-                groups.push(self.body("try".to_owned(), Body::Flow(attempt.body)));
-                if let Some(handler) = attempt.handler {
-                    groups.push(self.body("catch".to_owned(), Body::Flow(handler)));
-                }
-            }
-            StateKind::Inject(data) => lines.push(Line::new(Sign::None, data.to_string())),
-            StateKind::Operation(list) => lines.extend(self.call(state, *list)),
-            StateKind::Parallel(parallel) => {
-                let how = match parallel.at_least {
-                    _ if parallel.race => "the first of".to_owned(),
-                    None => "all of".to_owned(),
-                    Some(count) => format!("at least {} of", self.count(count)),
-                };
-                lines.push(Line::new(Sign::None, how));
-                for branch in &parallel.branches {
-                    let mut group = self.body(branch.name.to_string(), branch.body);
-                    group.lines.extend(branch.timeout.map(|time| {
-                        Line::new(Sign::Time, format!("at most {}", self.period(&time)))
-                    }));
-                    groups.push(group);
-                }
-            }
-            StateKind::Sleep(time) => lines.push(Line::new(Sign::Time, self.period(time))),
-            StateKind::Switch(_) | StateKind::SwitchEvents(_) => {}
-        }
-        lines.extend(
-            state
-                .timeout
-                .map(|time| Line::new(Sign::Time, format!("at most {}", self.period(&time)))),
-        );
-        lines.extend(details::of_state(self.workflow, state));
-        lines.extend(tasks::extended(self.workflow, state));
-        Card {
-            name: Line::new(Sign::None, &state.name),
-            kind: tasks::word(state),
-            compensating: state.used_for_compensation,
-            lines: readable(lines),
-            groups,
-            mark: None,
-            order: 0,
-        }
     }
 
     fn body(&self, title: String, body: Body) -> Group {

@@ -76,6 +76,13 @@ struct Item {
     x: f64,
 }
 
+/// The vertical position of a layer.
+#[derive(Clone, Copy)]
+struct Row {
+    top: f64,
+    height: f64,
+}
+
 impl Item {
     fn gap(&self) -> f64 {
         if self.node.is_some() { GAP_X } else { GAP_LINE }
@@ -197,26 +204,13 @@ impl Graph {
     }
 
     fn draw(&self, sizes: &[Size], links: &[Link]) -> Layout {
-        let mut tops = Vec::with_capacity(self.layers.len());
-        let mut heights = Vec::with_capacity(self.layers.len());
-        let mut y = 0.0;
-        for (index, layer) in self.layers.iter().enumerate() {
-            let height = layer
-                .iter()
-                .map(|&item| self.items[item].height)
-                .fold(0.0, f64::max);
-            tops.push(y);
-            heights.push(height);
-            // A layer with only unlabelled placeholders needs no extra gap.
-            let empty = index % 2 == 1 && height == 0.0;
-            y += height + if empty { 0.0 } else { self.gap_below(index) };
-        }
+        let rows = self.rows();
         let mut nodes: Vec<Option<Point>> = vec![None; sizes.len()];
         for item in &self.items {
             if let Some(node) = item.node {
                 nodes[node] = Some(Point {
                     x: item.x - sizes[node].w / 2.0,
-                    y: tops[item.layer],
+                    y: rows[item.layer].top,
                 });
             }
         }
@@ -229,66 +223,17 @@ impl Graph {
         let below: Vec<Vec<usize>> = self.below.iter().map(sorted).collect();
         let mut routes = vec![Route::default(); links.len()];
         for chain in &self.chains {
-            let mut route = Route::default();
-            let last = chain.items.len() - 1;
-            for (at, &index) in chain.items.iter().enumerate() {
-                let item = &self.items[index];
-                let (top, bottom) = (tops[item.layer], tops[item.layer] + heights[item.layer]);
-                if at == 0 {
-                    let x = self.port(index, chain.items[1], &below[index], sizes);
-                    route.points.push(Point {
-                        x,
-                        y: top + item.height,
-                    });
-                    // The rest of the layer may have higher boxes, so the edge continues straight past them.
-                    route.points.push(Point { x, y: bottom });
-                } else if at == last {
-                    let x = self.port(index, chain.items[last - 1], &above[index], sizes);
-                    route.points.push(Point { x, y: top });
-                } else if top < bottom {
-                    route.points.push(Point { x: item.x, y: top });
-                    route.points.push(Point {
-                        x: item.x,
-                        y: bottom,
-                    });
-                    if item.right > 0.0 {
-                        route.label = Some(Point {
-                            x: item.x,
-                            y: top + item.height / 2.0,
-                        });
-                    }
-                }
-            }
-            let is_box = |end: usize| self.items[chain.items[end]].left > CIRCLE_MAX / 2.0;
-            snap(&mut route.points, is_box(0), is_box(last));
-            if chain.turned {
-                route.points.reverse();
-            }
-            route.points.dedup();
-            routes[chain.link] = route;
+            let port = |item: usize, towards: usize, near: &[Vec<usize>]| {
+                self.port(item, towards, &near[item], sizes)
+            };
+            let (first, last) = (chain.items[0], chain.items[chain.items.len() - 1]);
+            let begin = port(first, chain.items[1], &below);
+            let end = port(last, chain.items[chain.items.len() - 2], &above);
+            routes[chain.link] = self.route(chain, &rows, begin, end);
         }
         for (index, link) in links.iter().enumerate() {
             if let (true, Some(at)) = (link.from == link.to, nodes[link.from]) {
-                let size = sizes[link.from];
-                let (x, middle) = (at.x + size.w, at.y + size.h / 2.0);
-                let reach = (size.h / 4.0).min(14.0);
-                routes[index] = Route {
-                    points: vec![
-                        Point {
-                            x,
-                            y: middle - reach,
-                        },
-                        Point {
-                            x,
-                            y: middle + reach,
-                        },
-                    ],
-                    label: (link.label.w > 0.0).then_some(Point {
-                        x: x + LOOP_WIDTH + link.label.w / 2.0 + 2.0,
-                        y: middle,
-                    }),
-                    is_loop: true,
-                };
+                routes[index] = loop_beside(at, sizes[link.from], link.label);
             }
         }
         let w = self
@@ -296,15 +241,68 @@ impl Graph {
             .iter()
             .map(|item| item.x + item.right)
             .fold(0.0, f64::max);
-        let h = match (tops.last(), heights.last()) {
-            (Some(top), Some(height)) => top + height,
-            _ => 0.0,
-        };
+        let h = rows.last().map_or(0.0, |row| row.top + row.height);
         Layout {
             size: Size { w, h },
             nodes,
             routes,
         }
+    }
+
+    /// The vertical positions of the layers.
+    fn rows(&self) -> Vec<Row> {
+        let mut y = 0.0;
+        let rows = self.layers.iter().enumerate().map(|(index, layer)| {
+            let heights = layer.iter().map(|&item| self.items[item].height);
+            let height = heights.fold(0.0, f64::max);
+            let top = y;
+            // A layer with only unlabelled placeholders needs no extra gap.
+            let empty = index % 2 == 1 && height == 0.0;
+            y += height + if empty { 0.0 } else { self.gap_below(index) };
+            Row { top, height }
+        });
+        rows.collect()
+    }
+
+    /// The course of an edge. `begin` and `end`: where it touches its boxes.
+    fn route(&self, chain: &Chain, rows: &[Row], begin: f64, end: f64) -> Route {
+        let mut route = Route::default();
+        let last = chain.items.len() - 1;
+        for (at, &index) in chain.items.iter().enumerate() {
+            let item = &self.items[index];
+            let Row { top, height } = rows[item.layer];
+            let bottom = top + height;
+            if at == 0 {
+                let y = top + item.height;
+                route.points.push(Point { x: begin, y });
+                // The rest of the layer may have higher boxes, so the edge continues straight past them.
+                route.points.push(Point {
+                    x: begin,
+                    y: bottom,
+                });
+            } else if at == last {
+                route.points.push(Point { x: end, y: top });
+            } else if top < bottom {
+                route.points.push(Point { x: item.x, y: top });
+                route.points.push(Point {
+                    x: item.x,
+                    y: bottom,
+                });
+                if item.right > 0.0 {
+                    route.label = Some(Point {
+                        x: item.x,
+                        y: top + item.height / 2.0,
+                    });
+                }
+            }
+        }
+        let is_box = |end: usize| self.items[chain.items[end]].left > CIRCLE_MAX / 2.0;
+        snap(&mut route.points, is_box(0), is_box(last));
+        if chain.turned {
+            route.points.reverse();
+        }
+        route.points.dedup();
+        route
     }
 
     /// Wide curves need more vertical space to be distinguishable.
@@ -338,6 +336,21 @@ impl Graph {
         } else {
             this.x + (at - spread / 2.0) * step
         }
+    }
+}
+
+/// An edge from a box to itself.
+fn loop_beside(at: Point, size: Size, label: Size) -> Route {
+    let (x, middle) = (at.x + size.w, at.y + size.h / 2.0);
+    let reach = (size.h / 4.0).min(14.0);
+    let point = |y: f64| Point { x, y };
+    Route {
+        points: vec![point(middle - reach), point(middle + reach)],
+        label: (label.w > 0.0).then_some(Point {
+            x: x + LOOP_WIDTH + label.w / 2.0 + 2.0,
+            y: middle,
+        }),
+        is_loop: true,
     }
 }
 

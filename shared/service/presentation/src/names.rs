@@ -78,7 +78,7 @@ impl<'w> Names<'w> {
     }
 
     /// The name of a scope; `None` for the main flow, and if it is not known.
-    pub fn of(&self, scope: &ScopeId) -> Option<String> {
+    pub fn name_of(&self, scope: &ScopeId) -> Option<String> {
         let mut forks = Vec::new();
         let mut id = scope.as_str();
         while let Some((outer, fork, index)) = split(id) {
@@ -174,7 +174,7 @@ mod tests {
             data: None,
             data_until: None,
         };
-        let of = |names: &Names<'_>, scope: &str| names.of(&ScopeId::new(scope));
+        let of = |names: &Names<'_>, scope: &str| names.name_of(&ScopeId::new(scope));
         assert!(names.lacks(&ScopeId::new("r.3.1")));
         assert_eq!(of(&names, "r.3.1"), None);
         assert_eq!(of(&names, "r"), None);

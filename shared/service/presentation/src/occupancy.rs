@@ -28,7 +28,7 @@ fn lines(one: Occupancy) -> impl Iterator<Item = Line> {
 
 impl Occupancies {
     /// The occupancy of the state with this name, to be counted up.
-    pub fn of(&mut self, state: &Arc<str>) -> &mut Occupancy {
+    pub fn state_mut(&mut self, state: &Arc<str>) -> &mut Occupancy {
         self.0.entry(state.clone()).or_default()
     }
 
@@ -85,13 +85,13 @@ mod tests {
         let plain = render_occupied(&workflow, &Occupancies::default());
         assert!(!plain.contains("card busy"));
         let mut all = Occupancies::default();
-        *all.of(&workflow.states[0].name) = Occupancy {
+        *all.state_mut(&workflow.states[0].name) = Occupancy {
             running: 9,
             waiting: 4,
             suspended: 1,
             faulted: 0,
         };
-        all.of(&workflow.states[1].name).faulted = 2;
+        all.state_mut(&workflow.states[1].name).faulted = 2;
         let painted = render_occupied(&workflow, &all);
         for words in [
             "card busy3\"",

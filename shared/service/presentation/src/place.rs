@@ -1,14 +1,14 @@
 //! Describes a scope's current position, with the names from its definition.
 
-use swirl_api::instance::{AwaitedEvent, Place, Timer};
+use swirl_api::instance::{AwaitedEvent, ScopePosition, Timer};
 use swirl_model::scope::{ActionStep, Cursor, ListRun, Position, Purpose, Scope, Work};
 use swirl_model::workflow::Workflow;
 
 /// A scope's state, its activity there, the events that it waits for, and its timers.
-pub fn place(workflow: &Workflow, scope: &Scope) -> Place {
-    let mut place = Place {
+pub fn place(workflow: &Workflow, scope: &Scope) -> ScopePosition {
+    let mut place = ScopePosition {
         scope: scope.id.to_string(),
-        ..Place::default()
+        ..ScopePosition::default()
     };
     match &scope.cursor {
         Cursor::Fresh => "starting".clone_into(&mut place.doing),
@@ -65,7 +65,7 @@ pub fn is_waiting(scope: &Scope) -> bool {
     }
 }
 
-fn at(workflow: &Workflow, position: &Position, place: &mut Place) {
+fn at(workflow: &Workflow, position: &Position, place: &mut ScopePosition) {
     let state = position
         .state
         .and_then(|id| workflow.states.get(id.0 as usize));
@@ -90,7 +90,7 @@ fn at(workflow: &Workflow, position: &Position, place: &mut Place) {
     .to_owned();
 }
 
-fn list(workflow: &Workflow, run: &ListRun, place: &mut Place) {
+fn list(workflow: &Workflow, run: &ListRun, place: &mut ScopePosition) {
     let list = workflow.lists.get(run.list.0 as usize);
     let action = list
         .and_then(|list| list.actions.get(usize::from(run.index)))

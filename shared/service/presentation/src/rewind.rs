@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use swirl_api::instance::{AwaitedEvent, Place};
+use swirl_api::instance::{AwaitedEvent, ScopePosition};
 use swirl_model::WorkflowError;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::ScopeId;
@@ -13,7 +13,7 @@ use swirl_model::instance::{EndStatus, Status};
 use swirl_model::scope::Purpose;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{
-    ActionKind, EventDef, EventId, EventState, State, StateKind, Workflow,
+    ActionKind, EventDef, EventId, EventState, State, StateId, StateKind, Workflow,
 };
 
 use crate::Names;
@@ -62,17 +62,17 @@ impl<'w> Rewound<'w> {
         };
         rewound.names.learn(entries);
         for entry in entries {
-            rewound.take(entry);
+            rewound.replay(entry);
         }
         rewound
     }
 
     /// The scopes that had not ended.
-    pub fn places(&self) -> Vec<Place> {
+    pub fn places(&self) -> Vec<ScopePosition> {
         let scopes = self.scopes.iter();
         scopes
-            .map(|(id, seen)| Place {
-                name: self.names.of(id),
+            .map(|(id, seen)| ScopePosition {
+                name: self.names.name_of(id),
                 ..seen.place(self.workflow, id)
             })
             .collect()
@@ -88,28 +88,14 @@ impl<'w> Rewound<'w> {
         &self.names
     }
 
-    fn take(&mut self, entry: &HistoryEntry) {
+    fn replay(&mut self, entry: &HistoryEntry) {
         let id = &entry.scope;
         match &entry.event {
             Event::StateEntered {
                 state,
                 name,
                 purpose,
-            } => {
-                self.end_branches(id, "");
-                let states = &self.workflow.states;
-                let own = states.get(state.0 as usize);
-                let own = own.filter(|state| state.name == *name);
-                let state = own.or_else(|| states.iter().find(|state| state.name == *name));
-                let seen = Seen {
-                    name: Some(name.clone()),
-                    state,
-                    compensating: *purpose == Purpose::Compensation,
-                    ..Seen::default()
-                };
-                self.scopes.insert(id.clone(), seen);
-                self.continue_scope(id, "beginning");
-            }
+            } => self.enter(id, *state, name, *purpose),
             // A branch may have ended with it. If it continues, its next entry says so.
             Event::StateLeft { .. } => {
                 self.end_branches(id, "");
@@ -123,12 +109,12 @@ impl<'w> Rewound<'w> {
             } => {
                 self.known_in(id, in_state.as_ref());
                 let doing = self.doing(id, action, in_state.as_ref());
-                let seen = self.of(id);
+                let seen = self.scope_mut(id);
                 (seen.doing, seen.attempt, seen.error) = (doing, *attempt, None);
                 seen.action = Some(action.clone());
             }
             Event::ActionCompleted { .. } | Event::ActionSkipped { .. } => {
-                match self.of(id).name.is_some() || id.is_root() {
+                match self.scope_mut(id).name.is_some() || id.is_root() {
                     true => self.continue_scope(id, GOING_ON),
                     // A branch of actions may have ended with it.
                     false => drop(self.scopes.remove(id)),
@@ -137,42 +123,42 @@ impl<'w> Rewound<'w> {
             Event::ActionFailed {
                 error, retry_ms, ..
             } => {
-                let seen = self.of(id);
+                let seen = self.scope_mut(id);
                 match retry_ms {
                     Some(_) => seen.doing = "waiting to retry",
                     None => seen.fail(error),
                 }
             }
             Event::EventConsumed { name, .. } => {
-                self.of(id).consumed.push(name.clone());
+                self.scope_mut(id).consumed.push(name.clone());
                 self.continue_scope(id, GOING_ON);
             }
             Event::Forked {
                 branches, in_state, ..
             } => {
                 self.known_in(id, in_state.as_ref());
-                let seen = self.of(id);
+                let seen = self.scope_mut(id);
                 seen.branches = seen.branches.max(*branches);
                 self.continue_scope(id, GOING_ON);
             }
             Event::Joined { fork, .. } => {
                 self.end_branches(id, &format!("{fork}."));
-                self.of(id).branches = 0;
+                self.scope_mut(id).branches = 0;
                 self.continue_scope(id, GOING_ON);
             }
             Event::TimedOut { .. } | Event::ErrorHandled { .. } | Event::Compensating { .. } => {
-                self.of(id).error = None;
+                self.scope_mut(id).error = None;
                 self.continue_scope(id, GOING_ON);
             }
-            Event::BranchFailed { error } => self.of(id).fail(error),
+            Event::BranchFailed { error } => self.scope_mut(id).fail(error),
             Event::Retried => {
-                self.of(id).error = None;
+                self.scope_mut(id).error = None;
                 self.continue_scope(id, GOING_ON);
                 if id.is_root() {
                     (self.status, self.ended_at, self.error) = (Status::Running, None, None);
                 }
             }
-            Event::CallRepeated { .. } => self.of(id).doing = "calling a function",
+            Event::CallRepeated { .. } => self.scope_mut(id).doing = "calling a function",
             Event::Operated { action, .. } => match &**action {
                 "suspend" => self.suspended = true,
                 "resume" => self.suspended = false,
@@ -181,25 +167,37 @@ impl<'w> Rewound<'w> {
             Event::StartRefused { .. } => {}
             Event::GivenUp { .. } => self.suspended = true,
             Event::Idle => {
-                self.scopes.insert(
-                    id.clone(),
-                    Seen {
-                        doing: "kept active",
-                        ..Seen::default()
-                    },
-                );
+                let idle = Seen {
+                    doing: "kept active",
+                    ..Seen::default()
+                };
+                self.scopes.insert(id.clone(), idle);
             }
             Event::Ended { status, error } => self.end(id, entry.at, *status, error.as_ref()),
-            Event::InstanceStarted { .. } => self.of(id).doing = "starting",
+            Event::InstanceStarted { .. } => self.scope_mut(id).doing = "starting",
             // These entries don't affect the position of a scope.
             _ => {}
         }
     }
 
+    fn enter(&mut self, id: &ScopeId, state: StateId, name: &Arc<str>, purpose: Purpose) {
+        self.end_branches(id, "");
+        let own = self.workflow.states.get(state.0 as usize);
+        let own = own.filter(|state| state.name == *name);
+        let seen = Seen {
+            name: Some(name.clone()),
+            state: own.or_else(|| self.named(name)),
+            compensating: purpose == Purpose::Compensation,
+            ..Seen::default()
+        };
+        self.scopes.insert(id.clone(), seen);
+        self.continue_scope(id, "beginning");
+    }
+
     /// The entry with which the main flow entered this state is no longer kept.
     fn known_in(&mut self, id: &ScopeId, name: Option<&Arc<str>>) {
         let state = name.and_then(|name| self.named(name));
-        let seen = self.of(id);
+        let seen = self.scope_mut(id);
         if id.is_root() && seen.name.is_none() {
             (seen.name, seen.state) = (name.cloned(), state);
         }
@@ -210,7 +208,7 @@ impl<'w> Rewound<'w> {
         states.find(|state| state.name == *name)
     }
 
-    fn of(&mut self, id: &ScopeId) -> &mut Seen<'w> {
+    fn scope_mut(&mut self, id: &ScopeId) -> &mut Seen<'w> {
         self.scopes.entry(id.clone()).or_insert_with(|| Seen {
             doing: GOING_ON,
             ..Seen::default()
@@ -228,7 +226,7 @@ impl<'w> Rewound<'w> {
         self.error = error.cloned();
         match (status, error) {
             // The instance may continue, so its scopes stay where they are.
-            (EndStatus::Faulted, Some(error)) => self.of(id).fail(error),
+            (EndStatus::Faulted, Some(error)) => self.scope_mut(id).fail(error),
             _ => self.scopes.clear(),
         }
     }
@@ -243,7 +241,7 @@ impl<'w> Rewound<'w> {
     fn close(&mut self, id: &ScopeId, doing: &'static str) {
         match id.is_root() {
             true => {
-                let seen = self.of(id);
+                let seen = self.scope_mut(id);
                 (seen.doing, seen.action) = (doing, None);
             }
             false => drop(self.scopes.remove(id)),
@@ -253,7 +251,7 @@ impl<'w> Rewound<'w> {
     /// The scope continues its work. If its state waits for events next, so does the scope.
     fn continue_scope(&mut self, id: &ScopeId, doing: &'static str) {
         let workflow = self.workflow;
-        let seen = self.of(id);
+        let seen = self.scope_mut(id);
         seen.action = None;
         seen.doing = match seen.state.map(|state| &state.kind) {
             Some(StateKind::Sleep(_)) if doing == "beginning" => "sleeping",
@@ -305,10 +303,10 @@ impl Seen<'_> {
         self.error = Some(error.clone());
     }
 
-    fn place(&self, workflow: &Workflow, id: &ScopeId) -> Place {
+    fn place(&self, workflow: &Workflow, id: &ScopeId) -> ScopePosition {
         let state = self.state.filter(|_| self.doing == "waiting for events");
         let events = state.map(|state| awaited(workflow, &state.kind, &self.consumed));
-        Place {
+        ScopePosition {
             scope: id.to_string(),
             doing: self.doing.to_owned(),
             state: self.name.as_ref().map(ToString::to_string),
@@ -318,7 +316,7 @@ impl Seen<'_> {
             branches: Some(self.branches).filter(|branches| *branches > 0),
             error: self.error.as_ref().map(Into::into),
             waits_for: events.into_iter().flatten().map(shown).collect(),
-            ..Place::default()
+            ..ScopePosition::default()
         }
     }
 }

@@ -5,7 +5,7 @@
 //! no entry for its end: one that isn't open has ended with its last entry.
 
 use swirl_api::history::HistoryEntry;
-use swirl_api::instance::Place;
+use swirl_api::instance::ScopePosition;
 
 mod build;
 mod flow;
@@ -86,7 +86,7 @@ pub struct Steps {
 
 impl Steps {
     /// `open`: the scopes that have not ended, if they are known.
-    pub fn new(history: &[HistoryEntry], open: Option<&[Place]>) -> Steps {
+    pub fn new(history: &[HistoryEntry], open: Option<&[ScopePosition]>) -> Steps {
         let mut build = Build::default();
         for (line, entry) in history.iter().enumerate() {
             build.take(line, entry);

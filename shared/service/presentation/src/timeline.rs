@@ -132,7 +132,10 @@ impl Timeline {
 pub fn describe(entry: &HistoryEntry) -> Line {
     let is_root = matches!(&*entry.scope, "r" | "");
     let (tone, text) = match &entry.event {
-        Happened::Event(event) => describe_event(event, entry.data.as_ref(), !is_root),
+        Happened::Event(event) => (
+            tone_of(event),
+            text_of(event, entry.data.as_ref(), !is_root),
+        ),
         unknown => (Tone::Dim, clean(&unknown.kind())),
     };
     let place = match (&entry.place, is_root) {
@@ -148,12 +151,30 @@ pub fn describe(entry: &HistoryEntry) -> Line {
     }
 }
 
+fn tone_of(event: &Event) -> Tone {
+    match event {
+        Event::Ended {
+            status: EndStatus::Completed,
+            ..
+        } => Tone::Good,
+        Event::ActionFailed { .. }
+        | Event::ValidationFailed { .. }
+        | Event::AttributeLeftOut { .. }
+        | Event::BranchFailed { .. }
+        | Event::StartRefused { .. }
+        | Event::GivenUp { .. }
+        | Event::Ended { .. } => Tone::Bad,
+        Event::StateLeft { .. }
+        | Event::StateSkipped { .. }
+        | Event::ActionStarted { .. }
+        | Event::ActionCompleted { .. }
+        | Event::Joined { .. } => Tone::Dim,
+        _ => Tone::Plain,
+    }
+}
+
 /// `is_branch`: its lines may be far from those of the state that they belong to.
-fn describe_event(
-    event: &Event,
-    data: Option<&Map<String, Value>>,
-    is_branch: bool,
-) -> (Tone, String) {
+fn text_of(event: &Event, data: Option<&Map<String, Value>>, is_branch: bool) -> String {
     let within = |state: &Option<Arc<str>>| match state {
         Some(state) if is_branch => format!(" in {}", clean(state)),
         _ => String::new(),
@@ -161,8 +182,7 @@ fn describe_event(
     match event {
         Event::InstanceStarted { scheduled_at } => {
             let scheduled = scheduled_at.map(|at| format!(" for {at}"));
-            let text = format!("started{}", scheduled.unwrap_or_default());
-            (Tone::Plain, text)
+            format!("started{}", scheduled.unwrap_or_default())
         }
         Event::StateEntered { name, purpose, .. } => {
             let why = match purpose {
@@ -170,14 +190,14 @@ fn describe_event(
                 Purpose::Compensation => ", to compensate",
                 Purpose::RunBefore => ", because time is up",
             };
-            (Tone::Plain, format!("entered {}{why}", clean(name)))
+            format!("entered {}{why}", clean(name))
         }
         Event::StateLeft { name, failed, .. } => {
             let how = if *failed { " by an error" } else { "" };
-            (Tone::Dim, format!("left {}{how}", clean(name)))
+            format!("left {}{how}", clean(name))
         }
-        Event::TaskRetried { name, .. } => (Tone::Plain, format!("tried {} again", clean(name))),
-        Event::StateSkipped { name, .. } => (Tone::Dim, format!("skipped {}", clean(name))),
+        Event::TaskRetried { name, .. } => format!("tried {} again", clean(name)),
+        Event::StateSkipped { name, .. } => format!("skipped {}", clean(name)),
         Event::ActionStarted {
             action,
             attempt,
@@ -185,17 +205,11 @@ fn describe_event(
             ..
         } => {
             let (action, within) = (clean(action), within(in_state));
-            (
-                Tone::Dim,
-                format!("  action {action}{within}{}", nth(*attempt)),
-            )
+            format!("  action {action}{within}{}", nth(*attempt))
         }
         Event::ActionCompleted {
             action, attempt, ..
-        } => (
-            Tone::Dim,
-            format!("  action {} completed{}", clean(action), nth(*attempt)),
-        ),
+        } => format!("  action {} completed{}", clean(action), nth(*attempt)),
         Event::ActionFailed {
             action,
             attempt,
@@ -206,132 +220,101 @@ fn describe_event(
             let again = retry_ms.map(|ms| format!("; again in {:.1} s", ms as f64 / 1000.0));
             let (action, attempt) = (clean(action), nth(*attempt));
             let (error, again) = (failure(error), again.unwrap_or_default());
-            (
-                Tone::Bad,
-                format!("  action {action} failed{attempt}: {error}{again}"),
-            )
+            format!("  action {action} failed{attempt}: {error}{again}")
         }
         Event::ActionSkipped { action, in_state } => {
-            let (action, within) = (clean(action), within(in_state));
-            (Tone::Plain, format!("  action {action}{within} skipped"))
+            format!("  action {}{} skipped", clean(action), within(in_state))
         }
         Event::EventConsumed { name, source, id } => {
             let (name, source, id) = (clean(name), clean(source), clean(id));
-            (Tone::Plain, format!("  event {name} came ({source} {id})"))
+            format!("  event {name} arrived ({source} {id})")
         }
-        Event::EventProduced { name, id } => (
-            Tone::Plain,
-            format!("  event {} produced ({})", clean(name), clean(id)),
-        ),
+        Event::EventProduced { name, id } => {
+            format!("  event {} produced ({})", clean(name), clean(id))
+        }
         Event::Forked {
             branches, in_state, ..
         } => {
-            let within = within(in_state);
             let word = if *branches == 1 { "branch" } else { "branches" };
-            (Tone::Plain, format!("  {branches} {word}{within}"))
+            format!("  {branches} {word}{}", within(in_state))
         }
-        Event::Joined { .. } => (Tone::Dim, "  branches joined".to_owned()),
-        Event::TimedOut { timer } => (Tone::Plain, format!("  {}", reached(timer.kind))),
-        Event::ErrorHandled { error, .. } => {
-            (Tone::Plain, format!("  handled: {}", failure(error)))
+        Event::Joined { .. } => "  branches joined".to_owned(),
+        Event::TimedOut { timer } => format!("  {}", reached(timer.kind)),
+        Event::ErrorHandled { error, .. } => format!("  handled: {}", failure(error)),
+        Event::ValidationFailed { of, message } => {
+            format!("  {} fails its schema: {}", clean(of), clean(message))
         }
-        Event::ValidationFailed { of, message } => (
-            Tone::Bad,
-            format!("  {} fails its schema: {}", clean(of), clean(message)),
-        ),
-        Event::AttributeLeftOut { attribute, message } => (
-            Tone::Bad,
-            format!("  not found by @{}: {}", clean(attribute), clean(message)),
-        ),
+        Event::AttributeLeftOut { attribute, message } => {
+            format!("  not found by @{}: {}", clean(attribute), clean(message))
+        }
         Event::Compensating { states } => {
             let names: Vec<String> = states.iter().map(|name| clean(name)).collect();
-            (Tone::Plain, format!("  compensating {}", names.join(", ")))
+            format!("  compensating {}", names.join(", "))
         }
-        Event::Compensated => (Tone::Plain, "  compensated".to_owned()),
-        Event::BranchFailed { error } => (Tone::Bad, format!("  failed: {}", failure(error))),
-        Event::Retried => (Tone::Plain, "continued by an operator".to_owned()),
-        Event::CallRepeated { function, .. } => (
-            Tone::Plain,
-            format!(
-                "  call of {} made again: the attempt before recorded no answer",
-                clean(function)
-            ),
-        ),
-        Event::Operated {
-            action,
-            by,
-            reason,
-            state,
-            from,
-            to,
-            batch,
-            with,
-        } => {
-            let given = |name: &str| data?.get(name).map(Value::to_string);
-            let mut text = format!("operator: {}", clean(action));
-            let with = with.as_ref().map(|parent| parent.as_str().to_owned());
-            for (before, value) in [
-                (" from version ", from),
-                (" to version ", to),
-                (" to state ", state),
-                (" with the result ", &given("result")),
-                (" with the data ", &given("data")),
-                (", with its parent ", &with),
-                (", by ", by),
-                (", in batch ", batch),
-                (", because: ", reason),
-            ] {
-                if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
-                    text.push_str(&format!("{before}{}", clean(value)));
-                }
-            }
-            (Tone::Plain, text)
+        Event::Compensated => "  compensated".to_owned(),
+        Event::BranchFailed { error } => format!("  failed: {}", failure(error)),
+        Event::Retried => "continued by an operator".to_owned(),
+        Event::CallRepeated { function, .. } => {
+            let function = clean(function);
+            format!("  call of {function} repeated: the previous attempt recorded no answer")
         }
-        Event::StartRefused { workflow, error } => (
-            Tone::Bad,
-            format!("  '{}' not started: {}", clean(workflow), failure(error)),
+        Event::Operated { .. } => operation(event, data),
+        Event::StartRefused { workflow, error } => {
+            format!("  '{}' not started: {}", clean(workflow), failure(error))
+        }
+        Event::GivenUp { reason } => format!(
+            "suspended, because it cannot be executed: {}",
+            clean(reason)
         ),
-        Event::GivenUp { reason } => (
-            Tone::Bad,
-            format!("suspended, because it cannot be driven: {}", clean(reason)),
-        ),
-        Event::Idle => (Tone::Plain, "kept active".to_owned()),
+        Event::Idle => "kept active".to_owned(),
         Event::Ended {
             status: EndStatus::Completed,
             ..
-        } => (Tone::Good, "completed".to_owned()),
+        } => "completed".to_owned(),
         Event::Ended { status, error } => {
             let error = error.as_ref().map(|error| format!(": {}", failure(error)));
             let status = Status::from(*status).as_str();
-            (Tone::Bad, format!("{status}{}", error.unwrap_or_default()))
+            format!("{status}{}", error.unwrap_or_default())
         }
-        // These are not part of a history.
-        Event::Moved(_)
-        | Event::Data(_)
-        | Event::Context(_)
-        | Event::Frames(_)
-        | Event::Params(_)
-        | Event::Seq(_)
-        | Event::Armed(_)
-        | Event::Disarmed(_)
-        | Event::Waiting(_)
-        | Event::Answering(_)
-        | Event::Merged(_)
-        | Event::Result(_)
-        | Event::Completed(_)
-        | Event::Apart(_)
-        | Event::Compensation(_)
-        | Event::StartEvents(_)
-        | Event::LastError(_)
-        | Event::Fault(_)
-        | Event::SoftTimeout
-        | Event::Told(_)
-        | Event::Rescheduled
-        | Event::Steps(_)
-        | Event::Waited
-        | Event::Brief(_)
-        | Event::Indexed { .. } => (Tone::Dim, String::new()),
+        // The others are not part of a history ([`Event::is_history`]).
+        _ => String::new(),
     }
+}
+
+/// The action of an operator, with its options. `data`: those that may be large.
+fn operation(event: &Event, data: Option<&Map<String, Value>>) -> String {
+    let Event::Operated {
+        action,
+        by,
+        reason,
+        state,
+        from,
+        to,
+        batch,
+        with,
+    } = event
+    else {
+        return String::new();
+    };
+    let given = |name: &str| data?.get(name).map(Value::to_string);
+    let parent = with.as_ref().map(|parent| parent.as_str().to_owned());
+    let mut text = format!("operator: {}", clean(action));
+    for (before, value) in [
+        (" from version ", from),
+        (" to version ", to),
+        (" to state ", state),
+        (" with the result ", &given("result")),
+        (" with the data ", &given("data")),
+        (", with its parent ", &parent),
+        (", by ", by),
+        (", in batch ", batch),
+        (", because: ", reason),
+    ] {
+        if let Some(value) = value.as_ref().filter(|value| !value.is_empty()) {
+            text.push_str(&format!("{before}{}", clean(value)));
+        }
+    }
+    text
 }
 
 /// That the time of a timer has come; timeouts have their names in the language.
@@ -407,7 +390,7 @@ mod tests {
                 "error": {"name": "FunctionError", "code": "503", "message": "busy\u{1b}[2J"}, "retry_ms": 1500}),
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "validation_failed", "of": "output", "message": "1 is not a string"}),
             json!({"at": "2024-01-31T09:00:59Z", "scope": "r", "event": "attribute_left_out", "attribute": "total",
-                "message": "its value is of type string, and not a number"}),
+                "message": "its value is of type string, not a number"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r.3.1", "event": "action_started", "action": "pay", "attempt": 3,
                 "call": 9, "in_state": "Charge", "data_until": "2024-02-07T09:01:00Z"}),
             json!({"at": "2024-01-31T09:01:00Z", "scope": "r", "event": "forked", "fork": 3, "branches": 2, "in_state": "Charge"}),
@@ -436,7 +419,7 @@ mod tests {
              0.000s  started
              0.500s  [r.3.1]   action pay failed, attempt 2: FunctionError (503): busy [2J; again in 1.5 s
             59.000s    output fails its schema: 1 is not a string
-            59.000s    not found by @total: its value is of type string, and not a number
+            59.000s    not found by @total: its value is of type string, not a number
             60.000s  [r.3.1]   action pay in Charge, attempt 3
             60.000s    2 branches
             60.000s  completed
@@ -445,7 +428,7 @@ mod tests {
                      result: {"paid":true}
             60.000s  operator: migrate from version 1 to version 2, by ada, in batch b7
             60.000s  operator: suspend, with its parent 2f6c
-            60.000s    call of pay made again: the attempt before recorded no answer
+            60.000s    call of pay repeated: the previous attempt recorded no answer
             62.000s  [Charge / Card]   actionExecTimeout reached
             62.000s  [Charge / Card]   action pay failed: ActionTimeout: too long
             62.000s  faulted

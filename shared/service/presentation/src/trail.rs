@@ -124,7 +124,7 @@ impl Trail {
                 _ => failed.remove(&entry.scope),
             };
         }
-        let named = failed.into_iter().filter_map(|scope| names.of(scope));
+        let named = failed.into_iter().filter_map(|scope| names.name_of(scope));
         self.failed = named.collect();
     }
 

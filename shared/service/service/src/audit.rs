@@ -106,7 +106,7 @@ impl Auditing {
         if let Err(error) = self.store.add_audit(&entry, self.keep_max).await {
             let AuditSubject { kind, id, .. } = &entry.subject;
             let (action, reason) = (&*entry.action, entry.reason.as_deref());
-            tracing::error!(by, action, kind, id, reason, %error, "an action is missing in the audit log");
+            tracing::error!(by, action, kind, id, reason, %error, "an action is missing from the audit log");
         }
     }
 }

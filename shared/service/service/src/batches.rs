@@ -50,7 +50,7 @@ pub enum BadOperation {
          remove"
     )]
     Unknown(String),
-    #[error("'skip' needs 'result': the JSON that is taken as the result of the failed action")]
+    #[error("'skip' needs 'result': the JSON that is used as the result of the failed action")]
     NoResult,
     #[error("'rerun' needs 'state': the name of the state at which the instances continue")]
     NoState,

@@ -40,7 +40,7 @@ pub enum Invalid {
     Time,
     #[error("the attribute 'datacontenttype' is not a valid media type such as application/json")]
     ContentType,
-    #[error("'data' and 'data_base64' exclude each other")]
+    #[error("'data' and 'data_base64' can't be combined")]
     TwoData,
     #[error("'data_base64' is not valid Base64")]
     Base64,

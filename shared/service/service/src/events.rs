@@ -60,7 +60,7 @@ impl Service {
             .map(|_| ())
     }
 
-    /// As [`Service::publish`], for an event whose turn has come. For `given` see [`Service::take_in`].
+    /// As [`Service::publish`], for an event whose turn has come. For `given` see [`Service::process_arrived`].
     pub(crate) async fn publish_arrived(
         &self,
         event: &CloudEvent,
@@ -106,7 +106,9 @@ impl Service {
         let via = origin.via();
         // For events from outside people ask where they went.
         let explains = explain || via != Via::Workflow;
-        let mut reach = self.spread(event, origin, explains, given).await?;
+        let mut reach = self
+            .deliver_and_start(event, origin, explains, given)
+            .await?;
         reach.outcome = reach::outcome(&reach);
         self.recent.note(event, via, &reach, self.clock.now());
         if explain {
@@ -245,7 +247,8 @@ impl Service {
         Ok(())
     }
 
-    async fn spread(
+    /// Gives the event to the scopes that wait for it, and starts the instances that it begins.
+    async fn deliver_and_start(
         &self,
         event: &CloudEvent,
         origin: Origin<'_>,
@@ -253,14 +256,14 @@ impl Service {
         given: impl FnOnce() + Send,
     ) -> Result<Reach, Error> {
         let now = self.clock.now();
-        let (known, is_unawaited) = match &origin {
+        let (read_before, is_unawaited) = match &origin {
             Origin::Stream {
                 catalog,
                 is_unawaited,
             } => (catalog.clone(), *is_unawaited),
             Origin::Outside | Origin::Instance(_) => (None, false),
         };
-        let catalog = match known {
+        let catalog = match read_before {
             Some(catalog) => catalog,
             None => self.registry.catalog().await?,
         };
@@ -308,16 +311,8 @@ impl Service {
         }
         let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
         reach.reasons.extend(failed);
-        for instance in &ingested.full {
-            let again = match attributes_to_keep(event, &catalog.consumed).is_empty() {
-                true => "so it is lost for the instance",
-                false => "so it is offered again when the instance is resumed",
-            };
-            let (kind, source, id) = (&event.kind, &event.source, &event.id);
-            tracing::warn!(%instance, kind, source, id, "no room for an event in a suspended instance, {again}");
-            let reason = format!("{instance} is suspended and has no room for it, {again}");
-            reach.reasons.push(reason);
-        }
+        let refused = without_room(event, &ingested.full, &catalog);
+        reach.reasons.extend(refused);
         let mut ids: Vec<_> = ingested.woken.iter().map(|scope| &scope.instance).collect();
         ids.dedup();
         reach.instances = ids.into_iter().map(ToString::to_string).collect();
@@ -357,4 +352,18 @@ impl Service {
         }
         Ok(reach)
     }
+}
+
+/// Why suspended instances don't get an event: they have no room for more.
+fn without_room(event: &CloudEvent, full: &[InstanceId], catalog: &Catalog) -> Vec<String> {
+    let again = match attributes_to_keep(event, &catalog.consumed).is_empty() {
+        true => "so it is lost for the instance",
+        false => "so it is offered again when the instance is resumed",
+    };
+    let (kind, source, id) = (&event.kind, &event.source, &event.id);
+    let reasons = full.iter().map(|instance| {
+        tracing::warn!(%instance, kind, source, id, "no room for an event in a suspended instance, {again}");
+        format!("{instance} is suspended and has no room for it, {again}")
+    });
+    reasons.collect()
 }

@@ -34,7 +34,7 @@ const NAMED_MAX: usize = 50;
 
 /// The findings so far.
 #[derive(Default)]
-struct Found {
+struct Examination {
     explained: Explained,
     misses: Vec<Miss>,
 }
@@ -88,7 +88,7 @@ impl Service {
     ) -> Result<Explained, Error> {
         let catalog = self.registry.catalog().await?;
         let named = addressee(event);
-        let mut found = Found::default();
+        let mut found = Examination::default();
         found.explained.kept = !attributes_to_keep(event, &catalog.consumed).is_empty();
         found.explained.complete = true;
         let mut latest = Vec::new();
@@ -145,7 +145,7 @@ impl Service {
         instance: &Instance,
         scopes: &[Scope],
         named: Option<&InstanceId>,
-        found: &mut Found,
+        found: &mut Examination,
     ) -> Result<(), Error> {
         let (header, state) = (&instance.header, &instance.state);
         let definition = self.registry.get(&header.definition).await?;
@@ -196,7 +196,7 @@ impl Service {
 async fn who_may_wait(
     queries: &dyn InstanceQueries,
     consuming: &[Arc<Definition>],
-    found: &mut Found,
+    found: &mut Examination,
 ) -> Result<Vec<(Instance, Vec<Scope>)>, Error> {
     let mut all = Vec::new();
     for definition in consuming {
@@ -258,7 +258,7 @@ fn trigger_of(
     is_open: bool,
     named: Option<&InstanceId>,
     instances: &[(Instance, Vec<Scope>)],
-    found: &mut Found,
+    found: &mut Examination,
 ) {
     let name = |filter: &EventMatch| {
         let def = definition.workflow.events.get(filter.def.0 as usize);

@@ -32,7 +32,7 @@ impl Service {
     /// Publishes an event, and returns how to treat its message. `given` is called as soon as the waiting instances
     /// have the event and the instances that it starts exist. Events that depend on it may then follow while its
     /// effects are still being carried out.
-    pub async fn take_in(
+    pub async fn process_arrived(
         &self,
         event: &CloudEvent,
         arrival: &mut Arrival,

@@ -232,9 +232,9 @@ fn busy(whole: &Whole) -> Option<String> {
     let reason = if calls {
         "a function call is under way in it: suspend it, and move it when the call has been answered"
     } else if !whole.held.is_empty() {
-        "a worker is at work in it"
+        "a worker is working on it"
     } else if whole.inbox.iter().any(|(_, item)| item.input.is_operator()) {
-        "another action of an operator is to be carried out first"
+        "another operator action has to be carried out first"
     } else if whole.forks.iter().any(|fork| fork.closed) {
         "branches of it are being cancelled"
     } else {

@@ -120,7 +120,9 @@ impl Service {
         match self.store.note(id, entry).await {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            Err(error) => tracing::warn!(%error, "an operator's action is missing in the history"),
+            Err(error) => {
+                tracing::warn!(%error, "an operator's action is missing from the history")
+            }
         }
         self.operate_as(id, action, operator).await
     }
@@ -248,7 +250,7 @@ impl Service {
         let id = &parent.header.id;
         let entry = self.operated(&Action::Retry, &because_of(child, operator));
         if let Err(error) = self.store.note(id, entry).await {
-            tracing::warn!(%error, "an operator's action is missing in the history");
+            tracing::warn!(%error, "an operator's action is missing from the history");
         }
         self.send(ScopeRef::root(id.clone()), Input::Retry).await
     }

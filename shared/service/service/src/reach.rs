@@ -79,7 +79,7 @@ pub fn text(reach: &Reach) -> String {
         parts.push(format!("reached {id}"));
     }
     for workflow in &reach.collected_by {
-        parts.push(format!("waits for others to start {workflow}"));
+        parts.push(format!("waits for other events to start {workflow}"));
     }
     if parts.is_empty() {
         parts.push("no instance took it".to_owned());

@@ -53,13 +53,13 @@ pub enum Refused {
     #[error("{0}")]
     Invalid(WorkflowError),
     #[error(
-        "instances of this workflow are started faster than they may be; try again in {wait_ms} ms"
+        "instances of this workflow are started faster than allowed; try again in {wait_ms} ms"
     )]
     Rate { wait_ms: i64 },
     #[error("the key '{key}' was used for an instance with another input")]
     Conflict { key: String, instance: InstanceId },
     #[error(
-        "instance {by} runs under the key '{key}': an instance that runs has its key for itself"
+        "instance {by} is running under the key '{key}': a key is unique among running instances"
     )]
     KeyInUse { key: String, by: InstanceId },
 }

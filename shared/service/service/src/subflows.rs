@@ -146,7 +146,7 @@ impl Service {
             data_until: None,
         };
         if let Err(error) = self.store.note(id, entry).await {
-            tracing::warn!(%error, "that it is suspended or resumed is missing in the history");
+            tracing::warn!(%error, "its suspension or resumption is missing from the history");
         }
         let done = self.store.suspend(id, on, Some(with)).await?;
         let Suspended { wake, outbox } = done.unwrap_or_default();

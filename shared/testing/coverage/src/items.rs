@@ -78,7 +78,7 @@ pub(super) enum Key {
     Timeout(Option<StateId>),
 }
 
-pub(super) fn of(workflow: &Workflow, root: Option<&Node>) -> Vec<Item> {
+pub(super) fn items_of(workflow: &Workflow, root: Option<&Node>) -> Vec<Item> {
     let lines = lines_of_states(root);
     let mut items = Items {
         workflow,

@@ -92,7 +92,7 @@ impl Covered {
             .unwrap_or_default();
         let root = source::parse(&document, &Limits::default()).ok();
         Covered {
-            items: items::of(&workflow, root.as_ref()),
+            items: items::items_of(&workflow, root.as_ref()),
             id: Definition::id_of(&workflow).to_string(),
             title: workflow.name.clone().unwrap_or_else(|| workflow.id.clone()),
             document: String::from_utf8_lossy(&document).into_owned(),

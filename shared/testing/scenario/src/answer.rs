@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use swirl_expr::{Env, Limits, Program};
 use swirl_model::error::{Description, names};
+use swirl_model::ids::DefinitionId;
 use swirl_model::time::IsoDuration;
-use swirl_model::workflow::Language;
+use swirl_model::workflow::{Function, Language};
 use swirl_model::{Data, WorkflowError};
 use swirl_spec::template::{self, Delimiters, Piece};
 use swirl_virtual_time::EXPRESSION_TIME;
@@ -53,13 +54,13 @@ pub enum Return {
     /// Only `${ ... }`: the value keeps its type.
     Expression(Program),
     /// `${ ... }` as part of a longer text.
-    Text(Vec<Part>),
+    Text(Vec<AnswerText>),
     Array(Vec<Return>),
     Object(Vec<(String, Return)>),
 }
 
 #[derive(Clone)]
-pub enum Part {
+pub enum AnswerText {
     Text(String),
     Expression(Program),
 }
@@ -125,7 +126,10 @@ pub enum AnswerError {
     Waits(String),
     #[error("'{0}' isn't a task that runs a process, so it has no 'exit'")]
     Exit(String),
-    #[error("'{0}' takes messages, so its 'return' is a list of them, each with a 'payload'")]
+    #[error(
+        "'{0}' takes messages, so its 'return' is a list of objects, which may have 'payload', 'headers' and \
+         'correlationId'"
+    )]
     Messages(String),
     #[error(
         "a call of '{function}' doesn't fit the document that describes it: {problems} (if the document \
@@ -152,6 +156,8 @@ pub enum ReturnError {
 #[derive(Debug)]
 pub struct Answers {
     functions: BTreeMap<String, (Vec<Answer>, AtomicUsize)>,
+    /// The workflow under test, whose tasks places are of.
+    tested: Option<DefinitionId>,
 }
 
 impl Answers {
@@ -160,15 +166,29 @@ impl Answers {
             .iter()
             .map(|(name, answers)| (name.clone(), (answers.clone(), AtomicUsize::new(0))))
             .collect();
-        Answers { functions }
+        Answers {
+            functions,
+            tested: None,
+        }
     }
 
-    /// The first key that answers a call of a task: its place, its name, a function around it, or its request.
-    pub fn key_of<'k>(
+    /// Keys that are places are of tasks of this workflow.
+    #[must_use]
+    pub fn testing(mut self, workflow: Option<DefinitionId>) -> Answers {
+        self.tested = workflow;
+        self
+    }
+
+    /// The first key that answers a call of a task: its place, its name, a function around it, or its request. `of`: the
+    /// workflow that the task belongs to, if it is known.
+    pub fn key_of(
         &self,
-        mut own: impl Iterator<Item = &'k str>,
+        function: &Function,
+        of: Option<&DefinitionId>,
         request: Option<(&str, &str, &str)>,
     ) -> Option<&str> {
+        let is_other = of.is_some_and(|of| self.tested.as_ref().is_some_and(|tested| tested != of));
+        let mut own = function.mock_keys().skip(usize::from(is_other));
         let keys = || self.functions.keys().map(String::as_str);
         own.find_map(|name| keys().find(|key| *key == name))
             .or_else(|| self.key_of_request(request))
@@ -357,13 +377,13 @@ impl Return {
         let parts = pieces
             .into_iter()
             .map(|piece| match piece {
-                Piece::Text(text) => Ok(Part::Text(text)),
-                Piece::Expression(source) => compile(&source).map(Part::Expression),
+                Piece::Text(text) => Ok(AnswerText::Text(text)),
+                Piece::Expression(source) => compile(&source).map(AnswerText::Expression),
             })
-            .collect::<Result<Vec<Part>, ReturnError>>()?;
+            .collect::<Result<Vec<AnswerText>, ReturnError>>()?;
         Ok(match &parts[..] {
             [] => Return::Literal(Data::string("")),
-            [Part::Text(text)] => Return::Literal(Data::string(text.as_str())),
+            [AnswerText::Text(text)] => Return::Literal(Data::string(text.as_str())),
             _ => Return::Text(parts),
         })
     }
@@ -405,8 +425,8 @@ impl Return {
                 let mut text = String::new();
                 for part in parts {
                     match part {
-                        Part::Text(plain) => text.push_str(plain),
-                        Part::Expression(program) => {
+                        AnswerText::Text(plain) => text.push_str(plain),
+                        AnswerText::Expression(program) => {
                             text.push_str(&one(program, arguments, env)?.to_text());
                         }
                     }

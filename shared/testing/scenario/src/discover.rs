@@ -12,7 +12,7 @@ pub enum DiscoverError {
         path: PathBuf,
         source: std::io::Error,
     },
-    #[error("{}: no scenario file is in this folder; their names end in .scenario.yaml or .scenario.json", .0.display())]
+    #[error("{}: this folder contains no scenario files; their names end in .scenario.yaml or .scenario.json", .0.display())]
     None(PathBuf),
 }
 

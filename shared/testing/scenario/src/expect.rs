@@ -181,7 +181,7 @@ impl Expect {
                     .filter(|instance| !instance.subflow);
                 let details: Vec<String> = roots.map(instance_text).collect();
                 let message = format!(
-                    "{} instances were started; say what holds for each under 'instances'",
+                    "{} instances were started: write what you expect of each under 'instances'",
                     details.len()
                 );
                 note(found, "expect", message, differ::shorten(details));
@@ -193,122 +193,102 @@ impl Expect {
 impl Wanted {
     /// Adds the differences of this instance. `prefix` is put before each key.
     pub fn check(&self, prefix: &str, got: &ObservedInstance, found: &mut Vec<Difference>) {
-        let mut note = |key: &str, message: String, details: Vec<String>| {
-            found.push(Difference {
-                what: format!("{prefix}{key}"),
-                message,
-                details,
-            });
+        let status = match got.status.as_str() {
+            "running" => "waiting",
+            status => status,
         };
+        let mut notes = Notes { prefix, found };
+        self.check_end(got, status, &mut notes);
+        self.check_output(got, status, &mut notes);
+        self.check_path(got, &mut notes);
+        self.check_traffic(got, &mut notes);
+        self.check_times(got, status, &mut notes);
+    }
+
+    fn check_end(&self, got: &ObservedInstance, status: &str, notes: &mut Notes<'_>) {
         if let Some(workflow) = self.workflow.as_ref().filter(|name| **name != got.workflow) {
-            note(
+            notes.note(
                 "workflow",
                 format!("expected {workflow}, got {}", got.workflow),
-                vec![],
             );
         }
-        let status = if got.status == "running" {
-            "waiting"
-        } else {
-            got.status.as_str()
-        };
         if let Some(wanted) = self.status.filter(|wanted| *wanted != status) {
             let details = got.error.iter().map(error_text).collect();
-            note(
-                "status",
-                format!("expected {wanted}, got {status}"),
-                details,
+            let message = format!("expected {wanted}, got {status}");
+            notes.note_with("status", message, details);
+        }
+        let Some(wanted) = &self.error else {
+            return;
+        };
+        match &got.error {
+            None => notes.note("error", format!("expected {}, got none", wanted.text())),
+            Some(error) if !wanted.matches(error) => notes.note(
+                "error",
+                format!("expected {}, got {}", wanted.text(), wanted.got(error)),
+            ),
+            Some(_) => {}
+        }
+        if let Some(key) = wanted.early_key().filter(|_| got.is_of_tasks) {
+            notes.note(
+                "error",
+                format!(
+                    "errors of DSL 1.0 have no '{key}': use 'type', 'status', 'title', 'detail' or 'instance'"
+                ),
             );
         }
-        if let Some(wanted) = &self.error {
-            match &got.error {
-                None => note(
-                    "error",
-                    format!("expected {}, got none", wanted.text()),
-                    vec![],
-                ),
-                Some(error) if !wanted.matches(error) => {
-                    note(
-                        "error",
-                        format!("expected {}, got {}", wanted.text(), wanted.got(error)),
-                        vec![],
-                    );
-                }
-                Some(_) => {}
-            }
-        }
+    }
+
+    fn check_output(&self, got: &ObservedInstance, status: &str, notes: &mut Notes<'_>) {
+        let none = || format!("there is no output: the instance is {status}");
         if let Some(wanted) = &self.output {
             match &got.output {
                 Some(output) if wanted == output => {}
                 // The instance ended without output, and the expectation is `null`.
                 None if wanted.is_null() => {}
-                None => note(
-                    "output",
-                    format!("there is none: the instance is {status}"),
-                    vec![],
-                ),
-                Some(output) => note("output", "differs".to_owned(), differ::diff(wanted, output)),
+                None => notes.note("output", none()),
+                Some(output) => {
+                    notes.note_with("output", "differs", differ::diff(wanted, output));
+                }
             }
         }
         if let Some(wanted) = &self.output_contains {
             match &got.output {
                 Some(output) if differ::contains(output, wanted) => {}
-                None => note(
+                None => notes.note("outputContains", none()),
+                Some(output) => notes.note_with(
                     "outputContains",
-                    format!("there is no output: the instance is {status}"),
-                    vec![],
+                    "parts are missing",
+                    differ::missing(wanted, output),
                 ),
-                Some(output) => {
-                    note(
-                        "outputContains",
-                        "not all of it is there".to_owned(),
-                        differ::missing(wanted, output),
-                    );
-                }
             }
         }
-        let states = self.states.as_ref().filter(|_| !got.is_of_tasks);
-        if let Some(wanted) = states.filter(|wanted| **wanted != got.states) {
-            let same: Vec<bool> = wanted
-                .iter()
-                .zip(&got.states)
-                .map(|(left, right)| left == right)
-                .collect();
-            note(
-                "states",
-                "differ".to_owned(),
-                side_by_side(wanted, &got.states, &same),
-            );
+    }
+
+    /// The states or tasks that the instance went through.
+    fn check_path(&self, got: &ObservedInstance, notes: &mut Notes<'_>) {
+        if let Some(wanted) = &self.states {
+            if got.is_of_tasks {
+                notes.note("states", "the workflow has tasks, not states: use 'tasks'");
+            } else if *wanted != got.states {
+                let pairs = wanted.iter().zip(&got.states);
+                let same: Vec<bool> = pairs.map(|(left, right)| left == right).collect();
+                notes.note_with("states", "differ", side_by_side(wanted, &got.states, &same));
+            }
         }
         if let Some(wanted) = &self.tasks {
-            let got_tasks = &got.tasks;
             let fits =
                 |wanted: &String, task: &(String, String)| *wanted == task.0 || *wanted == task.1;
-            let same: Vec<bool> = wanted
-                .iter()
-                .zip(got_tasks)
-                .map(|(wanted, task)| fits(wanted, task))
-                .collect();
-            if wanted.len() != got_tasks.len() || same.contains(&false) {
-                let names: Vec<String> = got_tasks.iter().map(|(name, _)| name.clone()).collect();
-                note(
-                    "tasks",
-                    "differ".to_owned(),
-                    side_by_side(wanted, &names, &same),
-                );
+            let pairs = wanted.iter().zip(&got.tasks);
+            let same: Vec<bool> = pairs.map(|(wanted, task)| fits(wanted, task)).collect();
+            if wanted.len() != got.tasks.len() || same.contains(&false) {
+                let names: Vec<String> = got.tasks.iter().map(|(name, _)| name.clone()).collect();
+                notes.note_with("tasks", "differ", side_by_side(wanted, &names, &same));
             }
         }
-        let early = self.error.as_ref().and_then(WantedError::early_key);
-        if let Some(key) = early.filter(|_| got.is_of_tasks) {
-            let message = format!(
-                "errors of DSL 1.0 have no '{key}': say what holds for 'type', 'status', 'title', 'detail' or 'instance'"
-            );
-            note("error", message, vec![]);
-        }
-        if self.states.is_some() && got.is_of_tasks {
-            let message = "the workflow has tasks, not states: say what holds for 'tasks'";
-            note("states", message.to_owned(), vec![]);
-        }
+    }
+
+    /// The calls that the instance made, and the events that it produced.
+    fn check_traffic(&self, got: &ObservedInstance, notes: &mut Notes<'_>) {
         let calls = |wanted: &Option<Vec<WantedCall>>, ordered| {
             wanted
                 .as_ref()
@@ -329,36 +309,52 @@ impl Wanted {
             ),
         ] {
             if let Some(details) = details {
-                note(key, "differ".to_owned(), details);
+                notes.note_with(key, "differ", details);
             }
         }
+    }
+
+    fn check_times(&self, got: &ObservedInstance, status: &str, notes: &mut Notes<'_>) {
         if let Some(wanted) = self.scheduled_at
             && got.scheduled_at != Some(wanted)
         {
-            let found = got.scheduled_at.map_or_else(
+            let started = got.scheduled_at.map_or_else(
                 || "no schedule started it".to_owned(),
                 |at| format!("got {at}"),
             );
-            note("scheduledAt", format!("expected {wanted}, {found}"), vec![]);
+            notes.note("scheduledAt", format!("expected {wanted}, {started}"));
         }
         if let Some(wanted) = &self.elapsed {
             let ms = wanted.add_to(got.started_at).0 - got.started_at.0;
             match got.elapsed_ms {
-                None => note(
+                None => notes.note(
                     "elapsed",
-                    format!("expected {wanted}, and the instance is {status}"),
-                    vec![],
+                    format!("expected {wanted}, but the instance is {status}"),
                 ),
-                Some(elapsed) if elapsed != ms => {
-                    note(
-                        "elapsed",
-                        format!("expected {wanted}, got {}", millis(elapsed)),
-                        vec![],
-                    );
-                }
+                Some(elapsed) if elapsed != ms => notes.note(
+                    "elapsed",
+                    format!("expected {wanted}, got {}", millis(elapsed)),
+                ),
                 Some(_) => {}
             }
         }
+    }
+}
+
+/// Collects the differences of one instance.
+struct Notes<'n> {
+    prefix: &'n str,
+    found: &'n mut Vec<Difference>,
+}
+
+impl Notes<'_> {
+    fn note(&mut self, key: &str, message: impl Into<String>) {
+        self.note_with(key, message, Vec::new());
+    }
+
+    fn note_with(&mut self, key: &str, message: impl Into<String>, details: Vec<String>) {
+        let what = format!("{}{key}", self.prefix);
+        note(self.found, &what, message, details);
     }
 }
 

@@ -371,7 +371,7 @@ expect:
   elapsed: 5
   subflows: true
 "#), @r#"
-        f/x.scenario.yaml:2:7: 'name' must be a text, and is a number
+        f/x.scenario.yaml:2:7: 'name' must be a string, but is a number
         f/x.scenario.yaml:3:12: 'workflows' is empty
           help: list at least the workflow under test
         f/x.scenario.yaml:4:9: an entry of 'start' needs 'workflow'
@@ -379,21 +379,21 @@ expect:
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
         f/x.scenario.yaml:5:8: 'clock' is not a valid instant: 'yesterday' is not an RFC 3339 instant such as 2024-01-31T09:00:00Z
           help: write for example '2024-01-01T00:00:00Z'
-        f/x.scenario.yaml:6:10: 'secrets' must be an object, and is a list
+        f/x.scenario.yaml:6:10: 'secrets' must be an object, but is a list
         f/x.scenario.yaml:8:6: the function 'f' has no answer
         f/x.scenario.yaml:9:6: an answer of 'g' has 'return' and 'error': only one may be given
         f/x.scenario.yaml:10:6: an answer of 'h' has 'never' and 'after': an answer that never comes has no time
-        f/x.scenario.yaml:11:14: 'never' is true or left out
+        f/x.scenario.yaml:11:14: 'never' must be true or left out
           help: say what it answers with 'return' or 'error'
         f/x.scenario.yaml:12:6: an answer of 'j' needs one of 'return', 'respond', 'exit', 'error' and 'never'
         f/x.scenario.yaml:13:23: 'status' must be an HTTP status: a number from 100 to 599
-        f/x.scenario.yaml:14:6: an answer of 'l' must be an object, and is a number
+        f/x.scenario.yaml:14:6: an answer of 'l' must be an object, but is a number
         f/x.scenario.yaml:15:59: an event needs 'source'
-        f/x.scenario.yaml:15:66: 'type' must be a text, and is a number
+        f/x.scenario.yaml:15:66: 'type' must be a string, but is a number
         f/x.scenario.yaml:15:76: 'at' lies before virtual time zero
         f/x.scenario.yaml:15:132: an event has no attribute 'Data'
           help: did you mean 'data'?
-        f/x.scenario.yaml:16:12: 'resources' must be an object, and is a number
+        f/x.scenario.yaml:16:12: 'resources' must be an object, but is a number
         f/x.scenario.yaml:17:8: 'until' is not an ISO 8601 duration: a duration cannot be negative
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
         f/x.scenario.yaml:18:11: an entry of 'control' needs exactly one of 'cancel', 'suspend', 'resume' and 'retry'
@@ -404,12 +404,12 @@ expect:
           help: list the instances, sub-workflows among them, under 'instances'
         f/x.scenario.yaml:20:11: 'status' cannot be 'complete'
           help: did you mean 'completed'?
-        f/x.scenario.yaml:21:11: 'states' must be a list, and is a string
-        f/x.scenario.yaml:22:11: a call must be a function's name or an object, and is a number
-        f/x.scenario.yaml:22:14: a call without any key fits every call
+        f/x.scenario.yaml:21:11: 'states' must be a list, but is a string
+        f/x.scenario.yaml:22:11: a call must be a function's name or an object, but is a number
+        f/x.scenario.yaml:22:14: a call without any key matches every call
           help: add 'task' or 'function'
-        f/x.scenario.yaml:23:14: a produced event must be an object, and is a string
-        f/x.scenario.yaml:24:12: 'elapsed' must be an ISO 8601 duration, and is a number
+        f/x.scenario.yaml:23:14: a produced event must be an object, but is a string
+        f/x.scenario.yaml:24:12: 'elapsed' must be an ISO 8601 duration, but is a number
           help: write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)
         "#);
     }
@@ -417,16 +417,16 @@ expect:
     #[test]
     fn contradictions_are_rejected() {
         insta::assert_snapshot!(give("workflows: [a]\nexpect: {rejected: [], status: completed}"), @"f/x.scenario.yaml:2:9: 'expect' has 'rejected' and other keys: nothing runs where a definition is refused");
-        insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect:"), @"f/x.scenario.yaml:3:7: 'expect' must be an object, and is null");
+        insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect:"), @"f/x.scenario.yaml:3:7: 'expect' must be an object, but is null");
         insta::assert_snapshot!(give("workflows: [a]\ninput: {}\nexpect: {}"), @r#"
         f/x.scenario.yaml:3:9: 'expect' is empty: the scenario would check nothing
           help: add 'status: completed', or what else must hold
         "#);
         insta::assert_snapshot!(give("workflows: [a]"), @"f/x.scenario.yaml:1:1: a scenario needs 'expect'");
-        insta::assert_snapshot!(give("- a"), @"f/x.scenario.yaml:1:1: a scenario must be an object, and is a list");
+        insta::assert_snapshot!(give("- a"), @"f/x.scenario.yaml:1:1: a scenario must be an object, but is a list");
         insta::assert_snapshot!(give("a: [1"), @"f/x.scenario.yaml:1:4: this is not valid YAML: unclosed bracket '['");
         insta::assert_snapshot!(give("workflows: [a]\nexpect: {status: completed, status: faulted}"), @r#"
-        f/x.scenario.yaml:2:29: the key 'status' is there twice
+        f/x.scenario.yaml:2:29: the key 'status' appears twice
           help: remove one of the two, or rename it
         "#);
     }

@@ -24,7 +24,7 @@ pub fn is_sysout(function: &Function) -> bool {
 /// The answer to a task that runs a process.
 fn process_answer(answers: &Answers, request: &CallRequest) -> Result<Mock, AnswerError> {
     let function = &request.function;
-    let Some(key) = answers.key_of(function.mock_keys(), None) else {
+    let Some(key) = answers.key_of(function, Some(&request.definition), None) else {
         return Ok(Mock::Unknown);
     };
     let answered = answers.next(key, &request.arguments, request.at.0);
@@ -142,7 +142,7 @@ pub fn mock(
             return Mock::Silent;
         }
         if let Some(requests) = requests.as_ref().filter(|requests| requests.makes(request)) {
-            return requests.answer(request).unwrap_or_else(&fail);
+            return requests.play(request, fail.clone());
         }
         if request.function.kind == FunctionKind::Process {
             return process_answer(&answers, request).unwrap_or_else(&fail);
@@ -151,7 +151,7 @@ pub fn mock(
         let function = match request.function.place.is_empty() {
             true => name,
             false => answers
-                .key_of(request.function.mock_keys(), None)
+                .key_of(&request.function, Some(&request.definition), None)
                 .unwrap_or(name),
         };
         let checks = checks.get(&request.definition);
@@ -174,10 +174,7 @@ pub fn mock(
                     return fail(AnswerError::Messages(function.to_owned()));
                 };
                 let messages: Vec<Data> = messages.iter().cloned().map(Data).collect();
-                if messages
-                    .iter()
-                    .any(|message| message.get("payload").is_none())
-                {
+                if !messages.iter().all(Data::is_object) {
                     return fail(AnswerError::Messages(function.to_owned()));
                 }
                 let problem = checks.and_then(|checks| {

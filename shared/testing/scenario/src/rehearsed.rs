@@ -86,7 +86,7 @@ pub fn rehearse(asked: &Rehearsal, over: Arc<AtomicBool>) -> Result<Rehearsed, P
     let most = Limits::default().bytes_max;
     if text.len() > most {
         return Err(wrong(format!(
-            "the definition, its files, the input and the mocks have {} bytes together, and {most} at most can be tried",
+            "the definition, its files, the input and the mocks have {} bytes together; at most {most} can be tried",
             text.len()
         )));
     }
@@ -191,7 +191,7 @@ fn mocks(asked: &Rehearsal) -> Result<Data, Problem> {
                 return Err(wrong(detail.to_owned()));
             }
             "input" => {
-                let detail = "the input is given beside the mocks, not in them";
+                let detail = "put the input beside the mocks, not in them";
                 return Err(wrong(detail.to_owned()));
             }
             name if !KEYS.contains(&name) => {
@@ -319,7 +319,7 @@ fn instance(
     room.entries -= shown;
     let entries = one.history[..shown].iter().map(|entry| {
         let mut shown = HistoryEntry::from(entry);
-        shown.place = names.as_ref().and_then(|names| names.of(&entry.scope));
+        shown.place = names.as_ref().and_then(|names| names.name_of(&entry.scope));
         let data = entry.data.as_ref();
         match data.is_some_and(|data| data.exceeds(room.bytes)) {
             true => shown.data = None,

@@ -1,8 +1,12 @@
 //! Answers the requests of tasks in virtual time, and keeps them.
 
 use std::collections::{HashMap, VecDeque};
+use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
+use futures::future::BoxFuture;
 use swirl_functions::simulated::{Asked, Given, Simulation};
 use swirl_functions::simulator::Simulator;
 use swirl_functions::types::a2a;
@@ -11,8 +15,8 @@ use swirl_model::ids::DefinitionId;
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::{AuthScheme, Function, FunctionKind, Workflow};
 use swirl_model::{Data, WorkflowError};
-use swirl_ports::CallRequest;
-use swirl_virtual_time::Mock;
+use swirl_ports::{CallRequest, Clock as _};
+use swirl_virtual_time::{Mock, Play, VirtualClock};
 use url::Url;
 
 use super::answer::{AnswerError, Answered, Answers};
@@ -96,46 +100,50 @@ pub struct SentRequest {
 pub struct SentRequests(Arc<Mutex<HashMap<(String, Timestamp), Calls>>>);
 
 /// The requests of calls with one key, at one time.
-type Calls = VecDeque<Vec<SentRequest>>;
+type Calls = VecDeque<OfCall>;
+
+/// The requests of a call so far.
+type OfCall = Arc<Mutex<Vec<SentRequest>>>;
 
 impl SentRequests {
-    fn add(&self, request: &CallRequest, sent: Vec<SentRequest>) {
+    fn begin(&self, request: &CallRequest) -> OfCall {
+        let sent = OfCall::default();
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let call = all.entry((request.key.clone(), request.at)).or_default();
-        call.push_back(sent);
+        let calls = all.entry((request.key.clone(), request.at)).or_default();
+        calls.push_back(sent.clone());
+        sent
     }
 
     /// The requests of a call, once. `None`: the call is answered without requests.
     pub fn take(&self, key: &str, at: Timestamp) -> Option<Vec<SentRequest>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get_mut(&(key.to_owned(), at))?.pop_front()
+        let sent = all.get_mut(&(key.to_owned(), at))?.pop_front()?;
+        let sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        Some(sent.clone())
     }
 }
 
 /// Makes the requests of tasks, and answers them.
 pub struct Requests {
-    services: Arc<Services>,
-    simulator: Simulator,
-    sent: SentRequests,
-}
-
-/// The services of a scenario. One call at a time is under way.
-struct Services {
     answers: Arc<Answers>,
-    call: Mutex<Call>,
+    simulator: Arc<Simulator>,
+    sent: SentRequests,
+    waiting: Arc<AtomicUsize>,
 }
 
-#[derive(Default)]
-struct Call {
-    request: Option<CallRequest>,
-    after_ms: u64,
-    sent: Vec<SentRequest>,
-    ended: Option<Ended>,
+/// A call under way, with the services of the scenario as it sees them.
+struct Playing {
+    answers: Arc<Answers>,
+    clock: Arc<VirtualClock>,
+    request: CallRequest,
+    sent: OfCall,
+    ended: Mutex<Option<Ended>>,
+    /// The requests of all calls that wait for their answers.
+    waiting: Arc<AtomicUsize>,
 }
 
 /// Why a call has no further answer.
 enum Ended {
-    Never,
     Unknown,
     Error(WorkflowError),
     Trouble(AnswerError),
@@ -144,15 +152,11 @@ enum Ended {
 impl Requests {
     /// `None`: this machine can't make requests.
     pub fn new(answers: Arc<Answers>, sent: SentRequests) -> Option<Requests> {
-        let services = Arc::new(Services {
-            answers,
-            call: Mutex::default(),
-        });
-        let simulator = Simulator::new(services.clone())?;
         Some(Requests {
-            services,
-            simulator,
+            answers,
+            simulator: Arc::new(Simulator::new()?),
             sent,
+            waiting: Arc::default(),
         })
     }
 
@@ -171,63 +175,113 @@ impl Requests {
         is_request(&request.function) && self.simulator.has(&request.definition, &request.function)
     }
 
+    /// Each of the call's requests is made, and answered, when its time has come. `fail`: the scenario can't answer.
+    pub fn play(
+        &self,
+        request: &CallRequest,
+        fail: impl FnOnce(AnswerError) -> Mock + Send + 'static,
+    ) -> Mock {
+        let request = request.clone();
+        let sent = self.sent.begin(&request);
+        let (answers, simulator) = (self.answers.clone(), self.simulator.clone());
+        let waiting = self.waiting.clone();
+        Mock::Play(Play(Box::new(move |clock| {
+            let playing = Arc::new(Playing {
+                answers,
+                clock,
+                request,
+                sent,
+                ended: Mutex::default(),
+                waiting,
+            });
+            Box::pin(async move { playing.play(&simulator).await.unwrap_or_else(fail) })
+        })))
+    }
+}
+
+impl Playing {
     /// # Errors
     /// The scenario cannot answer.
-    pub fn answer(&self, request: &CallRequest) -> Result<Mock, AnswerError> {
-        *self.services.call() = Call {
-            request: Some(request.clone()),
-            ..Call::default()
-        };
-        let result = self.simulator.call(request.clone());
-        let call = std::mem::take(&mut *self.services.call());
-        self.sent.add(request, call.sent);
-        let result = match call.ended {
-            None => result.ok_or_else(|| AnswerError::Waits(request.function.name.to_string()))?,
+    async fn play(self: Arc<Self>, simulator: &Simulator) -> Result<Mock, AnswerError> {
+        let mut call = pin!(simulator.call(self.request.clone(), self.clone()));
+        let result = std::future::poll_fn(|context| match call.as_mut().poll(context) {
+            Poll::Ready(result) => Poll::Ready(Some(result)),
+            // Nothing will ever wake it.
+            Poll::Pending if self.waiting.load(Ordering::Relaxed) == 0 => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        let result = result.await;
+        let ended = self.ended().take();
+        let name = || self.request.function.name.to_string();
+        let result = match ended {
+            None => result.ok_or_else(|| AnswerError::Waits(name()))?,
             Some(Ended::Error(error)) => Err(error),
-            Some(Ended::Never) => return Ok(Mock::Never),
             Some(Ended::Unknown) => return Ok(Mock::Unknown),
             Some(Ended::Trouble(error)) => return Err(error),
         };
         Ok(Mock::Answer {
-            after_ms: call.after_ms,
+            after_ms: 0,
             result,
         })
     }
-}
 
-impl Services {
-    fn call(&self) -> MutexGuard<'_, Call> {
-        self.call.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ended(&self) -> MutexGuard<'_, Option<Ended>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn answered(&self, call: &mut Call, asked: &Asked) -> Result<Given, Ended> {
-        let request = call.request.clone().ok_or(Ended::Never)?;
+    async fn answered(&self, asked: &Asked) -> Result<Given, Ended> {
+        let (request, now) = (&self.request, self.clock.now());
         let function = &request.function;
-        call.sent.push(SentRequest {
-            after_ms: call.after_ms,
+        let sent = SentRequest {
+            after_ms: u64::try_from(now.0 - request.at.0).unwrap_or(0),
             of_task: !asked.for_token,
             request: seen(asked, Some(function), &request.arguments),
-        });
-        let now = Timestamp(request.at.0.saturating_add_unsigned(call.after_ms));
+        };
+        self.sent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(sent);
         let answering = answering(
             &self.answers,
             Some(function),
+            Some(&request.definition),
             &request.arguments,
             asked,
             now,
         );
         match answering.map_err(Ended::Trouble)? {
-            Answering::Never => Err(Ended::Never),
+            Answering::Never => std::future::pending().await,
             Answering::Unknown => Err(Ended::Unknown),
             Answering::Given { given, after_ms } => {
-                call.after_ms += after_ms;
+                self.wait(now, after_ms).await;
                 Ok(given)
             }
             Answering::Error { error, after_ms } => {
-                call.after_ms += after_ms;
+                self.wait(now, after_ms).await;
                 Err(Ended::Error(error))
             }
         }
+    }
+
+    async fn wait(&self, now: Timestamp, after_ms: u64) {
+        let at = Timestamp(now.0.saturating_add_unsigned(after_ms));
+        self.clock.sleep_until(at).await;
+    }
+}
+
+/// A request that waits for its answer. The call may be given up meanwhile.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn begin(count: &'a AtomicUsize) -> Waiting<'a> {
+        count.fetch_add(1, Ordering::Relaxed);
+        Waiting(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -247,13 +301,15 @@ pub enum Answering {
     Unknown,
 }
 
-/// Answers a request. `function` is that of the call, and `None` if no call is known that makes the request.
+/// Answers a request. `function` is that of the call, and `None` if no call is known that makes the request; `of` is the
+/// call's workflow.
 ///
 /// # Errors
 /// The scenario cannot answer.
 pub fn answering(
     answers: &Answers,
     function: Option<&Function>,
+    of: Option<&DefinitionId>,
     arguments: &Data,
     asked: &Asked,
     now: Timestamp,
@@ -262,7 +318,7 @@ pub fn answering(
     let wanted = Some((asked.method.as_str(), uri.as_str(), asked.url.as_str()));
     let own = function.filter(|_| !asked.for_token);
     let key = match own {
-        Some(function) => answers.key_of(function.mock_keys(), wanted),
+        Some(function) => answers.key_of(function, of, wanted),
         None => answers.key_of_request(wanted),
     };
     let Some(key) = key else {
@@ -315,22 +371,22 @@ pub fn answering(
     Ok(Answering::Given { given, after_ms })
 }
 
-impl Simulation for Services {
-    fn answer(&self, asked: &Asked) -> Option<Given> {
-        let mut call = self.call();
-        match self.answered(&mut call, asked) {
-            Ok(given) => Some(given),
-            Err(ended) => {
-                call.ended.get_or_insert(ended);
-                None
+impl Simulation for Playing {
+    fn answer(&self, asked: Asked) -> BoxFuture<'_, Option<Given>> {
+        Box::pin(async move {
+            let _waiting = Waiting::begin(&self.waiting);
+            match self.answered(&asked).await {
+                Ok(given) => Some(given),
+                Err(ended) => {
+                    self.ended().get_or_insert(ended);
+                    None
+                }
             }
-        }
+        })
     }
 
     fn now_ms(&self) -> i64 {
-        let call = self.call();
-        let at = call.request.as_ref().map_or(0, |request| request.at.0);
-        at.saturating_add_unsigned(call.after_ms)
+        self.clock.now().0
     }
 }
 

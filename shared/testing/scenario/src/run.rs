@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use swirl_documents::diagnostic::{Diagnostic, Place};
+use swirl_documents::diagnostic::{Diagnostic, SourceLocation};
 use swirl_engine::Definition;
 use swirl_model::event::{Event, HistoryEntry};
 use swirl_model::ids::{DefinitionId, ScopeId};
@@ -74,7 +74,10 @@ pub fn run_cut(
         };
         return Ok((observed, None));
     }
-    let answers = Arc::new(Answers::new(&scenario.functions));
+    let tested = readings.first();
+    let tested = tested.and_then(|(_, reading)| reading.workflow.as_ref());
+    let answers = Answers::new(&scenario.functions).testing(tested.map(Definition::id_of));
+    let answers = Arc::new(answers);
     let sent = SentRequests::default();
     let workflows = || {
         let workflows = readings.iter();
@@ -253,10 +256,12 @@ fn unknown_functions(scenario: &Scenario, readings: &[(String, Reading)]) -> Vec
         .iter()
         .filter_map(|(_, reading)| reading.workflow.as_ref());
     let known: BTreeSet<&str> = workflows
-        .flat_map(|workflow| &workflow.functions)
-        .flat_map(|function| match function.place.is_empty() {
+        .enumerate()
+        .flat_map(|(index, workflow)| workflow.functions.iter().map(move |it| (index, it)))
+        .flat_map(|(index, function)| match function.place.is_empty() {
             true => vec![&*function.name],
-            false => function.mock_keys().collect(),
+            // Places are those of the workflow under test.
+            false => function.mock_keys().skip(index.min(1)).collect(),
         })
         .collect();
     let mut workflows = readings
@@ -306,11 +311,13 @@ fn deploy(
         match deployed.map_err(|error| RunError::Failed(error.to_string()))? {
             Deployed::New(_) | Deployed::Unchanged(_) => {}
             Deployed::Conflict(id) => {
-                return Err(RunError::Failed(format!("two definitions are both {id}")));
+                return Err(RunError::Failed(format!(
+                    "two definitions have the id {id}"
+                )));
             }
             Deployed::Invalid(problems) => {
                 let refused = problems.into_iter().map(|problem| {
-                    let place = Place {
+                    let place = SourceLocation {
                         pointer: problem.pointer,
                         line: 1,
                         column: 1,
@@ -422,12 +429,10 @@ fn observe(
         .chunk_by_mut(|one, other| one.scope.instance == other.scope.instance)
     {
         in_document_order(of_one, |call| (call.at, &call.scope.scope));
-        let stopped = world.clock.now();
         let mut requests: Vec<(Timestamp, &ScopeId, ObservedCall)> = of_one
             .iter()
             .flat_map(|call| {
-                let until = call.cut.unwrap_or(stopped).min(stopped);
-                seen_calls(call, scenario.clock, sent, until)
+                seen_calls(call, scenario.clock, sent)
                     .into_iter()
                     .map(|(at, request)| (at, &call.scope.scope, request))
             })
@@ -467,12 +472,11 @@ fn observe(
     })
 }
 
-/// A call, or its requests that had begun when it was given up or the run stopped, with their times.
+/// A call, or its requests, with their times.
 fn seen_calls(
     call: &swirl_virtual_time::Call,
     clock: Timestamp,
     sent: &SentRequests,
-    until: Timestamp,
 ) -> Vec<(Timestamp, ObservedCall)> {
     let is_task = !call.of.place.is_empty();
     let place = is_task.then(|| call.of.task_place().to_owned());
@@ -506,7 +510,7 @@ fn seen_calls(
         };
         (at, request)
     });
-    observed.filter(|(at, _)| *at <= until).collect()
+    observed.collect()
 }
 
 fn refused_starts(world: &World) -> Vec<(String, String)> {

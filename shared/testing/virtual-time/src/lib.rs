@@ -12,5 +12,5 @@ mod run;
 pub use clock::VirtualClock;
 pub use record::{Call, Observed, Recorder};
 pub use run::{
-    Act, EXPRESSION_TIME, Ineffective, Mock, NextMessage, Stop, Which, World, WorldError,
+    Act, EXPRESSION_TIME, Ineffective, Mock, NextMessage, Play, Stop, Which, World, WorldError,
 };

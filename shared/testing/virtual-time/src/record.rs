@@ -24,8 +24,6 @@ pub struct Call {
     /// The function, and the credentials of the call.
     pub of: Arc<Function>,
     pub auth: Option<CallAuth>,
-    /// When the call was given up without an answer, such as by a timeout.
-    pub cut: Option<Timestamp>,
 }
 
 #[derive(Debug, Default)]
@@ -120,18 +118,8 @@ impl Recorder {
         std::mem::take(&mut self.lock().0)
     }
 
-    /// Returns the number of the call.
-    pub fn call(&self, call: Call) -> usize {
-        let calls = &mut self.lock().0.calls;
-        calls.push(call);
-        calls.len() - 1
-    }
-
-    /// A call is given up.
-    pub fn cut(&self, number: usize, at: Timestamp) {
-        if let Some(call) = self.lock().0.calls.get_mut(number) {
-            call.cut = Some(at);
-        }
+    pub fn call(&self, call: Call) {
+        self.lock().0.calls.push(call);
     }
 
     pub fn unknown(&self, call: Call) {

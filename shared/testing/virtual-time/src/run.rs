@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::executor::LocalPool;
+use futures::future::BoxFuture;
 use futures::task::LocalSpawnExt;
 use swirl_assembly::{Calls, System};
 use swirl_embedded::Embedded;
@@ -100,14 +101,24 @@ pub struct NextMessage {
     pub result: Result<Data, WorkflowError>,
 }
 
+/// A call that plays in virtual time, such as one of several requests. It ends with its outcome.
+pub struct Play(pub Box<dyn FnOnce(Arc<VirtualClock>) -> BoxFuture<'static, Mock> + Send>);
+
+impl std::fmt::Debug for Play {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a play")
+    }
+}
+
 /// How a mocked function answers a call.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub enum Mock {
     Answer {
         after_ms: u64,
         result: Result<Data, WorkflowError>,
     },
     Never,
+    Play(Play),
     /// The call is not recorded, and its result is null.
     Silent,
     /// It takes the next message of a subscription whose first call is recorded; `None`: none comes.
@@ -141,18 +152,15 @@ pub enum WorldError {
         count: usize,
     },
     #[error(
-        "virtual time stands still after {0} steps: a workflow goes round in circles, or starts \
-         itself again, without ever waiting"
+        "virtual time doesn't advance after {0} steps: a workflow loops, or starts itself again, without ever waiting"
     )]
     Endless(u64),
     #[error(
-        "it goes on and on: virtual time advanced {steps} times, to {at}, without an end; say in 'until' when the run \
-         stops, or limit what repeats"
+        "it doesn't end: virtual time advanced {steps} times, to {at}; set in 'until' when the run stops, or limit what repeats"
     )]
     TooLong { steps: u64, at: Timestamp },
     #[error(
-        "it had not come to an end when its time was over, at {0} of virtual time: it goes round in circles, or does too \
-         much; say in 'until' when the run stops, or limit what repeats"
+        "it hadn't ended when its time ran out, at {0} of virtual time: it loops, or does too much; set in 'until' when the run stops, or limit what repeats"
     )]
     Stopped(Timestamp),
 }
@@ -188,25 +196,22 @@ impl FunctionCaller for MockCaller {
             at: self.clock.now(),
             of: request.function.clone(),
             auth: request.auth.clone(),
-            cut: None,
         };
-        let mock = (self.answer)(&request);
-        let mut under_way = None;
+        let mut mock = (self.answer)(&request);
         if let Some(recorder) = self.recorder.get() {
             match mock {
-                Mock::Unknown => recorder.unknown(call),
+                Mock::Unknown => recorder.unknown(call.clone()),
                 Mock::Silent | Mock::Next(_) => {}
-                _ => {
-                    under_way = Some(UnderWay {
-                        recorder,
-                        clock: &self.clock,
-                        number: recorder.call(call),
-                        has_ended: false,
-                    });
-                }
+                _ => recorder.call(call.clone()),
             }
         }
-        let result = match mock {
+        if let Mock::Play(Play(play)) = mock {
+            mock = play(self.clock.clone()).await;
+            if let (Mock::Unknown, Some(recorder)) = (&mock, self.recorder.get()) {
+                recorder.unknown(call);
+            }
+        }
+        match mock {
             Mock::Answer { after_ms, result }
             | Mock::Next(Some(NextMessage { after_ms, result })) => {
                 if after_ms > 0 {
@@ -215,32 +220,12 @@ impl FunctionCaller for MockCaller {
                 }
                 result
             }
-            Mock::Never | Mock::Next(None) => std::future::pending().await,
+            Mock::Never | Mock::Next(None) | Mock::Play(_) => std::future::pending().await,
             Mock::Silent => Ok(Data::NULL),
             Mock::Unknown => Err(WorkflowError::new(
                 swirl_model::error::names::FUNCTION_ERROR,
                 format!("no answer is given for '{}'", request.function.name),
             )),
-        };
-        if let Some(under_way) = &mut under_way {
-            under_way.has_ended = true;
-        }
-        result
-    }
-}
-
-/// A recorded call. If it is dropped before it has ended, it was given up.
-struct UnderWay<'a> {
-    recorder: &'a Recorder,
-    clock: &'a VirtualClock,
-    number: usize,
-    has_ended: bool,
-}
-
-impl Drop for UnderWay<'_> {
-    fn drop(&mut self) {
-        if !self.has_ended {
-            self.recorder.cut(self.number, self.clock.now());
         }
     }
 }

@@ -3,8 +3,10 @@
 use anyhow::{Result, ensure};
 use thirtyfour::Key;
 
+use crate::browser::Browser;
 use crate::definitions::{VISIT, greeting};
 use crate::stage::Stage;
+use crate::wait::until;
 
 pub async fn correct(stage: Stage) -> Result<()> {
     let dev = stage.dev(&[]).await?;
@@ -85,6 +87,91 @@ pub async fn write(stage: Stage) -> Result<()> {
     ensure!(listed["definitions"] == serde_json::json!([]), "{listed}");
     browser.press("Check and deploy").await?;
     browser.shows(&["The definition is deployed."]).await
+}
+
+/// What the editor offers, as soon as it offers something with these words.
+async fn offers(browser: &Browser, words: &[&str]) -> Result<()> {
+    let script = "return [...document.querySelectorAll('.cm-tooltip-autocomplete li')]
+        .map((one) => one.textContent).join('\\n')";
+    until(&format!("an offer of {words:?}"), async || {
+        let offered = browser.run(script).await?;
+        let offered = offered.as_str().unwrap_or_default();
+        let has = |word: &&str| offered.lines().any(|line| line == *word);
+        Ok(match words.iter().all(has) {
+            true => Ok(()),
+            false => Err(offered.to_owned()),
+        })
+    })
+    .await?;
+    browser.check().await
+}
+
+/// Chooses the first offer. Keys right after the list has appeared are not meant for it.
+async fn take(browser: &Browser) -> Result<()> {
+    until("a chosen offer", async || {
+        browser.keys(Key::Down).await?;
+        let chosen = browser.has(".cm-tooltip-autocomplete [aria-selected]");
+        Ok(match chosen.await? {
+            true => Ok(()),
+            false => Err("nothing is chosen".to_owned()),
+        })
+    })
+    .await?;
+    browser.keys(Key::Enter).await?;
+    Ok(())
+}
+
+/// With the keyboard alone: kinds of states, properties, and names of states.
+pub async fn complete(stage: Stage) -> Result<()> {
+    let _dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    browser.open("/deploy").await?;
+    let label = "Document, in YAML or JSON";
+    let begin = "id: greeting\nversion: 1.0.0\nspecVersion: '0.8'\nstates:\n";
+    let last = "  - name: Last\n    type: inject\n    data: {}\n    end: true\n";
+    let draft = format!("{begin}{last}  - name: First\n    data: {{}}\n    ");
+    browser.fill(label, &draft).await?;
+    browser.keys("ty").await?;
+    offers(browser, &["type"]).await?;
+    // Nothing is chosen yet, so Enter would begin a new line.
+    ensure!(
+        !browser
+            .has(".cm-tooltip-autocomplete [aria-selected]")
+            .await?,
+        "something is chosen at once"
+    );
+    take(browser).await?;
+    browser.chord(Key::Control, " ").await?;
+    offers(browser, &["inject", "operation", "switch", "callback"]).await?;
+    browser.keys("inj").await?;
+    offers(browser, &["inject"]).await?;
+    take(browser).await?;
+    browser.keys(Key::Enter).await?;
+    browser.keys("transition: ").await?;
+    browser.chord(Key::Control, " ").await?;
+    offers(browser, &["First", "Last"]).await?;
+    // The first Escape closes the list, and Tab doesn't leave the editor yet.
+    browser.keys(Key::Escape).await?;
+    until("the end of the list", async || {
+        let open = browser.has(".cm-tooltip-autocomplete").await?;
+        Ok(if open {
+            Err("it is open".to_owned())
+        } else {
+            Ok(())
+        })
+    })
+    .await?;
+    browser.keys("La").await?;
+    offers(browser, &["Last"]).await?;
+    take(browser).await?;
+    let written = browser.filled(label).await?;
+    ensure!(
+        written == format!("{draft}type: inject\n    transition: Last"),
+        "{written}"
+    );
+    browser
+        .shows(&["✓ It can be deployed as greeting 1.0.0."])
+        .await
 }
 
 /// With the keyboard alone: Tab indents, and after Escape it leaves.

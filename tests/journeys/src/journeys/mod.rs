@@ -37,7 +37,7 @@ const fn journey(
 }
 
 /// Those on the cluster come first: it takes longest to start.
-pub const ALL: [Journey; 55] = [
+pub const ALL: [Journey; 58] = [
     journey("sign in, and see what the token allows", |stage| {
         Box::pin(access::sign_in(stage))
     }),
@@ -135,8 +135,14 @@ pub const ALL: [Journey; 55] = [
     journey("try a deployed definition", |stage| {
         Box::pin(drafts::rehearse_deployed(stage))
     }),
+    journey("complete what is being written", |stage| {
+        Box::pin(definitions::complete(stage))
+    }),
     journey("write a definition with the keyboard alone", |stage| {
         Box::pin(definitions::keyboard(stage))
+    }),
+    journey("see the last answers of an instance that failed", |stage| {
+        Box::pin(workbench::last_answers(stage))
     }),
     journey("start an instance with the form of its schema", |stage| {
         Box::pin(definitions::start(stage))
@@ -158,6 +164,9 @@ pub const ALL: [Journey; 55] = [
     }),
     journey("read every page in the dark", |stage| {
         Box::pin(ways::dark(stage))
+    }),
+    journey("read every page while it is empty", |stage| {
+        Box::pin(ways::empty(stage))
     }),
     journey("find the way on a phone", |stage| {
         Box::pin(ways::phone(stage))

@@ -107,8 +107,8 @@ pub async fn keyboard(stage: Stage) -> Result<()> {
         .await
 }
 
-/// All pages, with some content.
-async fn pages(dev: &Dev) -> Result<Vec<String>> {
+/// All pages, with some content: the name of each, and its address.
+async fn pages(dev: &Dev) -> Result<Vec<(&'static str, String)>> {
     let order = json!({"order": "<o>", "amount": 250_000});
     let faulted = dev.api.start("order", &order).await?;
     dev.api.faulted(&faulted).await?;
@@ -122,53 +122,118 @@ async fn pages(dev: &Dev) -> Result<Vec<String>> {
     dev.api
         .save_view(&json!({"name": "Orders that failed", "workflow": "order", "status": "faulted"}))
         .await?;
-    Ok([
-        "/".to_owned(),
-        "/audit".to_owned(),
-        "/audit?by=nobody".to_owned(),
-        "/instances".to_owned(),
-        "/instances?query=workflow+%3D+order".to_owned(),
-        "/instances?query=nonsense+%3D".to_owned(),
-        format!("/instances/{faulted}"),
-        format!("/instances/{done}"),
-        format!("/instances/{waits}"),
-        format!("/instances/{faulted}?at=5"),
-        "/batches".to_owned(),
-        "/instances?sort=-duration&top=1&since=1h".to_owned(),
-        "/definitions".to_owned(),
-        "/definitions?old=1&q=order".to_owned(),
-        "/definitions/order/1.0.0".to_owned(),
-        "/deploy".to_owned(),
-        "/deploy/files".to_owned(),
-        "/start/visit/1.0.0".to_owned(),
-        "/events".to_owned(),
-        "/schedules".to_owned(),
-        "/system".to_owned(),
-    ]
-    .to_vec())
+    let batch = dev
+        .api
+        .batch(&json!({"operation": "retry", "query": "status = faulted", "reason": "the bank is back"}))
+        .await?;
+    // It fails again.
+    dev.api.faulted(&faulted).await?;
+    let all = [
+        ("overview", "/"),
+        ("overview-day", "/?trend=day"),
+        ("audit", "/audit"),
+        ("audit-none", "/audit?by=nobody"),
+        ("instances", "/instances"),
+        ("instances-query", "/instances?query=workflow+%3D+order"),
+        ("instances-wrong-query", "/instances?query=nonsense+%3D"),
+        (
+            "instances-sorted",
+            "/instances?sort=-duration&top=1&since=1h",
+        ),
+        ("instance-faulted", "/instances/FAULTED"),
+        ("instance-completed", "/instances/DONE"),
+        ("instance-waiting", "/instances/WAITS"),
+        ("instance-earlier", "/instances/FAULTED?at=5"),
+        ("instance-none", "/instances/none"),
+        ("batches", "/batches"),
+        ("batch", "/batches/BATCH"),
+        ("definitions", "/definitions"),
+        ("definitions-old", "/definitions?old=1&q=order"),
+        ("definition", "/definitions/order/1.0.0"),
+        ("compare", "/definitions/order/1.0.0/compare?with=1.1.0"),
+        ("deploy", "/deploy"),
+        ("deploy-next", "/deploy?from=order%2F1.0.0"),
+        ("deploy-files", "/deploy/files"),
+        ("start", "/start/visit/1.0.0"),
+        ("events", "/events"),
+        ("schedules", "/schedules"),
+        ("system", "/system"),
+    ];
+    let ids = [
+        ("FAULTED", faulted),
+        ("DONE", done),
+        ("WAITS", waits),
+        ("BATCH", batch),
+    ];
+    let named = |path: &str| {
+        let put = |path: String, (name, id): &(&str, String)| path.replace(name, id);
+        ids.iter().fold(path.to_owned(), put)
+    };
+    Ok(all.map(|(name, path)| (name, named(path))).to_vec())
 }
 
 const OPEN_ALL: &str =
     "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
 
-pub async fn dark(stage: Stage) -> Result<()> {
+/// Opens one of [`pages`].
+async fn open(browser: &Browser, name: &str, path: &str) -> Result<()> {
+    match name {
+        "instance-none" => browser.open_refused(path, 404).await,
+        _ => browser.open(path).await,
+    }
+}
+
+/// A server with everything that [`pages`] show.
+async fn filled(stage: &Stage) -> Result<Dev> {
     let dev = stage.dev(&[ORDER, APPROVAL, HOURLY, VISIT]).await?;
+    // The next version, which nothing runs with.
+    let next = stage.document(ORDER).replace("1.0.0", "1.1.0");
+    dev.api.deploy(&next).await?;
+    Ok(dev)
+}
+
+pub async fn dark(stage: Stage) -> Result<()> {
+    let dev = filled(&stage).await?;
     let browser = &stage.browser;
+    let pages = pages(&dev).await?;
     browser.prefer("prefers-color-scheme", "dark").await?;
-    for page in pages(&dev).await? {
-        browser.open(&page).await?;
+    for (name, path) in &pages {
+        open(browser, name, path).await?;
         let ground = browser
             .run("return getComputedStyle(document.documentElement).backgroundColor")
             .await?;
-        ensure!(ground == "rgb(15, 19, 27)", "{page} is not dark: {ground}");
+        ensure!(ground == "rgb(15, 19, 27)", "{path} is not dark: {ground}");
+        browser.look(&format!("{name}-dark")).await?;
         browser.run(OPEN_ALL).await?;
         browser.check().await?;
     }
     browser.prefer("prefers-color-scheme", "light").await?;
-    for page in pages(&dev).await? {
-        browser.open(&page).await?;
+    for (name, path) in &pages {
+        open(browser, name, path).await?;
+        browser.look(&format!("{name}-light")).await?;
         browser.run(OPEN_ALL).await?;
         browser.check().await?;
+        browser.look(&format!("{name}-unfolded")).await?;
+    }
+    Ok(())
+}
+
+/// Nothing is deployed, and nothing has run.
+pub async fn empty(stage: Stage) -> Result<()> {
+    let _dev = stage.dev(&[]).await?;
+    let browser = &stage.browser;
+    for (name, path) in [
+        ("overview", "/"),
+        ("audit", "/audit"),
+        ("instances", "/instances"),
+        ("batches", "/batches"),
+        ("definitions", "/definitions"),
+        ("events", "/events"),
+        ("schedules", "/schedules"),
+        ("system", "/system"),
+    ] {
+        browser.open(path).await?;
+        browser.look(&format!("{name}-empty")).await?;
     }
     Ok(())
 }
@@ -212,14 +277,15 @@ const TOO_WIDE: &str = "
         .slice(0, 5).join('\\n') || `${scrollWidth}`";
 
 pub async fn narrow(stage: Stage) -> Result<()> {
-    let dev = stage.dev(&[ORDER, APPROVAL, HOURLY, VISIT]).await?;
+    let dev = filled(&stage).await?;
     let browser = &stage.browser;
     browser.resize(320, 640).await?;
-    for page in pages(&dev).await? {
-        browser.open(&page).await?;
+    for (name, path) in pages(&dev).await? {
+        open(browser, name, &path).await?;
         // Only parts of the page may scroll sideways, not the page itself.
         let wide = browser.run(TOO_WIDE).await?;
-        ensure!(wide == "", "{page} is wider than the screen: {wide}");
+        ensure!(wide == "", "{path} is wider than the screen: {wide}");
+        browser.look(&format!("{name}-narrow")).await?;
     }
     Ok(())
 }

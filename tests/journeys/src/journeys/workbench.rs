@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use crate::definitions::{BOOKING, SAGA};
+use crate::definitions::{BOOKING, ORDER, SAGA};
 use crate::stage::Stage;
 
 /// This works with and without scripts.
@@ -75,6 +75,31 @@ pub async fn branch(stage: Stage) -> Result<()> {
     let state = browser.filled("Go back to").await?;
     ensure!(state == "Pay and reserve", "{state} is chosen");
     Ok(())
+}
+
+/// The history keeps only what failed, and the instance its last calls.
+pub async fn last_answers(stage: Stage) -> Result<()> {
+    let document = ORDER
+        .replace("  swirl:\n", "  swirl:\n    history: {data: errors}\n")
+        .replace("#shipOrder", "#flaky")
+        .replace(
+            "ship, arguments: {order: \"${ .order }\"}",
+            "ship, arguments: {key: last, failures: 1}",
+        );
+    let dev = stage.dev(&[&document]).await?;
+    let input = json!({"order": "o-7", "amount": 5});
+    let id = dev.api.start("order", &input).await?;
+    dev.api.faulted(&id).await?;
+    let browser = &stage.browser;
+    browser.open(&format!("/instances/{id}")).await?;
+    browser.choose_step("charge").await?;
+    browser
+        .shows(&["charge action ✓ done", "Arguments", "Answer", "payment"])
+        .await?;
+    browser.choose_step("Check").await?;
+    browser
+        .shows(&["Its data was not recorded (history.data)."])
+        .await
 }
 
 pub async fn compensated(stage: Stage) -> Result<()> {

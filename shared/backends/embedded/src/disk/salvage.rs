@@ -68,7 +68,7 @@ impl Gone {
             if let Some(inst) = state.instances.remove(&seq) {
                 state.ids.remove(inst.id());
                 lines.push(format!(
-                    "instance {} is gone: its record is incomplete",
+                    "instance {} is lost: its record is incomplete",
                     inst.id()
                 ));
             }

@@ -230,8 +230,7 @@ impl Disk {
                 self.merges = false;
                 tracing::error!(
                     %error,
-                    "{}: older changes can't be merged, so the folder grows. If its files are damaged, the next start is \
-                     refused: make a copy of them, and export what you need",
+                    "{}: older changes can't be merged, so the folder grows. If its files are damaged, the next start is refused: back them up, and export what you need",
                     self.folder.display()
                 );
                 return Ok(());

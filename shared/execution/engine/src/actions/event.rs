@@ -37,7 +37,15 @@ impl Ctx<'_> {
             ))
         });
         match asked {
-            Ok(Some(filter)) => self.subscribe_answer(filter),
+            Ok(Some(filter)) => {
+                // The wait of the attempt before lasted until now.
+                self.unsubscribe_answer();
+                if let Some((def, event)) = self.take_held(filter.as_slice()) {
+                    let payload = self.payload(def, &event);
+                    return Ok(Next::Done(Some(payload)));
+                }
+                self.subscribe_answer(filter);
+            }
             Ok(None) => return Ok(Next::Done(None)),
             Err(error) => return Ok(Next::failed(error)),
         }

@@ -83,7 +83,7 @@ impl Ctx<'_> {
 
     fn attempt(&mut self, mut run: ListRun, action: &Action) -> Step {
         if let Some(repeat) = &action.repeat {
-            self.wait_to_stop(&run, repeat)?;
+            self.wait_to_stop(&mut run, repeat)?;
         }
         run.attempt += 1;
         let turn = self.seq();

@@ -21,7 +21,7 @@ use swirl_model::workflow::{
 
 use crate::definition::flow::owners;
 use crate::definition::pure::{ends_in_first_turn, is_pure, needs_no_worker, waits_in_first_turn};
-use crate::definition::schema::Validator;
+use crate::definition::schema::{Schemas, Validator};
 use crate::definition::sizes::Sizes;
 
 /// A runnable definition. It is compiled once, at deployment or when it is loaded.
@@ -106,56 +106,7 @@ impl Definition {
             }
         }
         let mut room = Room::default();
-        let mut schema = |schema: &Option<_>, pointer: &str| {
-            let schema: &swirl_model::workflow::Schema = schema.as_ref()?;
-            if room.used > PATTERNS_MAX {
-                return None;
-            }
-            let validator = Validator::compile(schema).and_then(|validator| {
-                room.take(validator.inner.weight())?;
-                Ok(validator)
-            });
-            let refuse = |message| {
-                problems.push(Problem {
-                    pointer: pointer.to_owned(),
-                    message,
-                });
-            };
-            validator.map_err(refuse).ok()
-        };
-        let input_schema = schema(&workflow.input_schema, "/dataInputSchema");
-        let output_schema = schema(&workflow.output_schema, "/dataOutputSchema");
-        let state_schemas = workflow
-            .states
-            .iter()
-            .map(|state| {
-                (
-                    schema(&state.input_schema, ""),
-                    schema(&state.output_schema, ""),
-                )
-            })
-            .collect();
-        let context_schemas = workflow
-            .states
-            .iter()
-            .map(|state| {
-                let task = state.task.as_ref();
-                schema(
-                    task.map_or(&None, |task| &task.context_schema),
-                    &state.pointer,
-                )
-            })
-            .collect();
-        let mut each_schemas = HashMap::new();
-        for (index, state) in workflow.states.iter().enumerate() {
-            if let StateKind::Listen(listen) = &state.kind
-                && let Some(each) = &listen.each
-            {
-                let output = schema(&each.output_schema, &state.pointer);
-                let context = schema(&each.context_schema, &state.pointer);
-                each_schemas.insert(StateId(index as u32), (output, context));
-            }
-        }
+        let schemas = Schemas::compile(&workflow, &mut room, &mut problems);
         let calendar = workflow.schedule.as_ref().and_then(|schedule| {
             let problem = |error: &dyn std::fmt::Display| Problem {
                 pointer: "/start/schedule".to_owned(),
@@ -183,11 +134,11 @@ impl Definition {
             workflow,
             programs,
             paths,
-            input_schema,
-            output_schema,
-            state_schemas,
-            context_schemas,
-            each_schemas,
+            input_schema: schemas.input,
+            output_schema: schemas.output,
+            state_schemas: schemas.states,
+            context_schemas: schemas.contexts,
+            each_schemas: schemas.each,
             calendar,
             deployed_at: None,
             patterns,

@@ -257,7 +257,11 @@ impl Migration<'_> {
                 let run = position.events.as_deref();
                 let lapsed = run.map_or(&[][..], |run| &run.lapsed);
                 let slots = slots_of(state, lapsed, filter)?;
-                missing_slots(slots, run.map_or(&[][..], |run| &run.arrived))
+                let arrived = run.into_iter().flat_map(|run| &run.arrived);
+                let arrived = arrived.map(|(def, _)| *def);
+                // While the state waits for its retry, it holds those of the attempt before.
+                let held = scope.start_events.iter().map(|held| held.def);
+                missing_slots(slots, &arrived.chain(held).collect::<Vec<_>>())
             }
             Some(StateKind::Callback(callback)) => single(filter(callback.event)?),
             Some(StateKind::SwitchEvents(switch)) => {

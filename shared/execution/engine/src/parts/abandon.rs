@@ -11,13 +11,18 @@ impl Ctx<'_> {
     /// Abandons all work of the current state: timers, waits, branches and sub-workflows. A running call is abandoned
     /// because the scope moves on.
     pub fn abandon(&mut self) {
+        self.unsubscribe();
+        self.abandon_work();
+    }
+
+    /// Everything but the waits for events.
+    pub(crate) fn abandon_work(&mut self) {
         // The timeouts of tasks end with their frames.
         let around = |kind| {
             let kinds = [TimerKind::Workflow, TimerKind::Branch, TimerKind::Task];
             kinds.contains(&kind)
         };
         self.disarm(|kind| !around(kind));
-        self.unsubscribe();
         let Some(position) = self.scope.position() else {
             return;
         };

@@ -192,9 +192,7 @@ impl Ctx<'_> {
         if !leaves_outcome_open(&error) {
             run.key = None;
         }
-        if matches!(run.step, ActionStep::Event { .. }) {
-            self.unsubscribe_answer();
-        }
+        // A wait for an answer lasts until the next attempt, or until the action or its state is left.
         if under_way {
             self.abandon_subflow();
         }

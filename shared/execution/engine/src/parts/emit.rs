@@ -21,7 +21,7 @@ impl Ctx<'_> {
         let mut text = |name: &str| attributes.remove(name).map(|value| value.to_text());
         let (id, source, kind) = (text("id"), text("source"), text("type"));
         let Some(kind) = kind.filter(|kind| !kind.is_empty()) else {
-            let message = "the event's 'type' gives no text";
+            let message = "the event's 'type' is not a string";
             return Err(WorkflowError::new(names::INVALID_VALUE, message));
         };
         let seq = self.seq();
@@ -84,7 +84,7 @@ fn fits(name: &str, value: &Data) -> Result<(), WorkflowError> {
         return Ok(());
     }
     let problem = match value.as_str() {
-        None => "is not a text",
+        None => "is not a string",
         Some("") => "is empty",
         Some(text) if name == "time" && Timestamp::parse(text).is_err() => "is not a date and time",
         Some(_) => return Ok(()),

@@ -295,6 +295,7 @@ impl Ctx<'_> {
         }
         self.disarm(|_| true);
         self.unsubscribe();
+        self.drop_held();
         if self.scope.compensation.is_some() {
             self.emit(Event::Compensation(None));
         }

@@ -156,7 +156,7 @@ impl Ctx<'_> {
         let kind = text(&throw.kind)?;
         let status = match text(&throw.status)? {
             Some(status) => Some(status.trim().parse().map_err(|_| {
-                let message = format!("the status of an error must be a number, and is '{status}'");
+                let message = format!("the status of an error must be a number, but is '{status}'");
                 WorkflowError::new(names::INVALID_VALUE, message)
             })?),
             None => None,

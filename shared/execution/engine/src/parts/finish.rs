@@ -82,6 +82,7 @@ impl Ctx<'_> {
         *from = FinishFrom::Exit;
         self.disarm(|kind| !matches!(kind, TimerKind::Workflow | TimerKind::Branch));
         self.unsubscribe();
+        self.drop_held();
         self.emit(Event::StateLeft {
             state: id,
             name: state.name.clone(),
@@ -129,6 +130,7 @@ impl Ctx<'_> {
             error,
             handler: Some(way),
         });
+        self.drop_held();
         self.emit(Event::StateLeft {
             state: id,
             name: state.name.clone(),

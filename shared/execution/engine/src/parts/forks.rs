@@ -76,7 +76,7 @@ impl Ctx<'_> {
             needed,
             list,
             failed: None,
-            said: Vec::new(),
+            said: Default::default(),
             waits: false,
         }));
         if let Some(pause) = pause {
@@ -87,7 +87,7 @@ impl Ctx<'_> {
 
     /// The scope is notified again when enough branches are done, or all that don't only wait.
     pub fn extend_fork(&mut self, run: &ForkRun, open: u32, needed: u32) {
-        let news = match run.idle() {
+        let news = match run.said.idle() {
             0 => needed,
             idle => needed.min(open.saturating_sub(idle)),
         };

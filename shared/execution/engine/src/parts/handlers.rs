@@ -136,6 +136,7 @@ impl Ctx<'_> {
         match handler.then {
             Then::Next(_) => Ok(self.leave_by(Exit::Action(id, index), error)),
             _ => {
+                self.unsubscribe_answer();
                 self.emit(Event::LastError(Some(error.clone())));
                 self.emit(Event::ErrorHandled {
                     error,

@@ -134,13 +134,17 @@ impl<'a> Ctx<'a> {
 
     /// Waits for the events that end a repetition, for as long as it lasts. A fault ends the wait, so each attempt
     /// checks for it.
-    pub(crate) fn wait_to_stop(&mut self, run: &ListRun, repeat: &Repeat) -> Check {
+    pub(crate) fn wait_to_stop(&mut self, run: &mut ListRun, repeat: &Repeat) -> Check {
         if repeat.stop_on.is_empty() || run.stopped || self.scope.wait.is_some() {
             return Ok(());
         }
         let mut filters = Vec::with_capacity(repeat.stop_on.len());
         for event in &repeat.stop_on {
             filters.extend(self.event_match(*event)?);
+        }
+        if self.take_held(&filters).is_some() {
+            run.stopped = true;
+            return Ok(());
         }
         self.subscribe(vec![Slot { slot: 0, filters }]);
         Ok(())
@@ -166,6 +170,7 @@ impl<'a> Ctx<'a> {
         if !has_failed || !goes_on {
             return false;
         }
+        self.unsubscribe_answer();
         self.emit(Event::LastError(Some(error.clone())));
         self.emit(Event::ErrorHandled {
             error: error.clone(),

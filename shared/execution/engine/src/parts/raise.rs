@@ -16,6 +16,8 @@ impl Ctx<'_> {
         let Some((id, state)) = self.state() else {
             match self.repeated_around(&error) {
                 Ok(true) => {}
+                // The input of the workflow, for example.
+                Ok(false) if self.scope.role == Role::Root => self.fail(self.described(error, "")),
                 Ok(false) => self.fail(error),
                 Err(other) => self.fail(other),
             }

@@ -1,11 +1,10 @@
 //! Retries of an action, or of a whole state.
 
 use swirl_model::WorkflowError;
-use swirl_model::event::Event;
 use swirl_model::scope::{ActionStep, ListRun, Retried, RetriedBy, TimerKind, Work};
 use swirl_model::time::{IsoDuration, Timestamp};
 use swirl_model::workflow::{
-    Action, ErrorSet, Jitter, Period, Retry, RetryErrors, RetryRule, State, StateKind,
+    Action, ErrorSet, EventId, Jitter, Period, Retry, RetryErrors, RetryRule, State, StateKind,
 };
 
 use crate::scope::Ctx;
@@ -190,18 +189,17 @@ impl Ctx<'_> {
         let Some(waits) = self.again(policy, by, &position.attempts, asked_ms)? else {
             return Ok(false);
         };
-        self.abandon();
+        match waits.delay_ms {
+            0 => self.abandon(),
+            // An event that comes during the delay is for the next attempt.
+            _ => self.abandon_work(),
+        }
         if let StateKind::Event(_) = state.kind
             && let Some(run) = &position.events
         {
-            let events = run
-                .arrived
-                .iter()
-                .map(|(def, event)| swirl_model::scope::StartEvent {
-                    def: *def,
-                    event: event.clone(),
-                });
-            self.emit(Event::StartEvents(events.collect()));
+            for (def, event) in &run.arrived {
+                self.hold_event(EventId(*def), event.clone());
+            }
         }
         let mut position = position;
         position.events = None;
@@ -232,7 +230,10 @@ impl Ctx<'_> {
                 };
                 self.list(run);
             }
-            Work::Retry => self.work(Work::Begin),
+            Work::Retry => {
+                self.unsubscribe();
+                self.work(Work::Begin);
+            }
             _ => {}
         }
     }

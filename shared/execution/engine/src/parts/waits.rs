@@ -113,7 +113,39 @@ impl Ctx<'_> {
         }
     }
 
-    pub(crate) fn consumed(&mut self, def: swirl_model::workflow::EventId, event: &CloudEvent) {
+    /// Holds an event for a wait that follows: the retry of what waited for it, or the next run of the starting state.
+    pub(crate) fn hold_event(&mut self, def: EventId, event: CloudEvent) {
+        let mut held = self.scope.start_events.clone();
+        held.push(StartEvent { def: def.0, event });
+        self.emit(Event::StartEvents(held));
+    }
+
+    /// The first held event that one of the filters takes. The others of these definitions are no longer wanted.
+    pub(crate) fn take_held(&mut self, filters: &[EventMatch]) -> Option<(EventId, CloudEvent)> {
+        let wanted = |held: &&StartEvent| filters.iter().any(|it| it.def.0 == held.def);
+        let fits = |held: &&StartEvent| {
+            let mut own = filters.iter().filter(|it| it.def.0 == held.def);
+            own.any(|filter| filter.fits(&held.event))
+        };
+        let held = &self.scope.start_events;
+        held.iter().find(wanted)?;
+        let found = held.iter().find(fits).cloned();
+        let left = held.iter().filter(|held| !wanted(held));
+        let left = left.cloned().collect();
+        self.emit(Event::StartEvents(left));
+        let StartEvent { def, event } = found?;
+        self.consumed(EventId(def), &event);
+        Some((EventId(def), event))
+    }
+
+    /// The state is left, and with it what it held for a retry.
+    pub(crate) fn drop_held(&mut self) {
+        if !self.scope.start_events.is_empty() {
+            self.emit(Event::StartEvents(Vec::new()));
+        }
+    }
+
+    pub(crate) fn consumed(&mut self, def: EventId, event: &CloudEvent) {
         self.emit(Event::EventConsumed {
             name: self.def.workflow[def].name.clone(),
             source: event.source.clone(),
@@ -186,9 +218,9 @@ fn takes_any(state: &EventState) -> bool {
 }
 
 /// The slots whose events have not arrived.
-pub(crate) fn missing_slots(mut slots: Vec<Slot>, arrived: &[(u32, CloudEvent)]) -> Vec<Slot> {
+pub(crate) fn missing_slots(mut slots: Vec<Slot>, arrived: &[u32]) -> Vec<Slot> {
     slots.retain(|slot| {
-        let here = |filter: &EventMatch| arrived.iter().any(|(def, _)| *def == filter.def.0);
+        let here = |filter: &EventMatch| arrived.contains(&filter.def.0);
         !slot.filters.iter().any(here)
     });
     slots

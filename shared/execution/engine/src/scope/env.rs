@@ -1,5 +1,7 @@
 //! The environment of a step.
 
+use std::sync::Arc;
+
 use swirl_model::Data;
 use swirl_model::instance::Room;
 use swirl_model::time::Timestamp;
@@ -10,6 +12,8 @@ pub struct Env {
     pub now: Timestamp,
     /// The values of the definition's secrets, as an object; null if it has none.
     pub secrets: Data,
+    /// The `Authorization` header of the call whose answer is an input.
+    pub credentials: Option<Arc<str>>,
     /// Limits that are tighter than the definition's, for callers that cannot wait.
     pub bounds: Option<Bounds>,
     /// The maximum size of the scope, if the rest of its instance leaves less than the definition allows.

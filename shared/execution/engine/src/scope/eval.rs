@@ -159,7 +159,8 @@ impl View<'_> {
         Ok(vars)
     }
 
-    /// `$authorization`: the credentials of the task's call. Those that only a server can give have no parameter here.
+    /// `$authorization`: the credentials of the task's call. The parameter of those that a server has a part in is known
+    /// only together with the call's answer.
     fn authorization(&self) -> Result<Data, WorkflowError> {
         let Some(id) = self.task.state.and_then(|id| self.auth_of(id)) else {
             return Ok(Data::NULL);
@@ -189,8 +190,8 @@ impl View<'_> {
                 ("Basic", Some(STANDARD.encode(pair)))
             }
             AuthScheme::Bearer => ("Bearer", Some(text("token"))),
-            AuthScheme::Digest => ("Digest", None),
-            AuthScheme::OAuth2 => ("Bearer", None),
+            AuthScheme::Digest => ("Digest", self.sent_parameter()),
+            AuthScheme::OAuth2 => ("Bearer", self.sent_parameter()),
         };
         let mut shown = Data::object();
         shown.set("scheme", Data::string(scheme));
@@ -198,6 +199,12 @@ impl View<'_> {
             shown.set("parameter", Data::string(parameter));
         }
         Ok(shown)
+    }
+
+    /// What stands behind the scheme in the header that the call sent.
+    fn sent_parameter(&self) -> Option<String> {
+        let (_, parameter) = self.env.credentials.as_deref()?.split_once(' ')?;
+        Some(parameter.to_owned())
     }
 
     /// The credentials of a task's call.
@@ -303,7 +310,7 @@ impl View<'_> {
         let text = value.to_text();
         let whole = text.parse::<u32>().ok().filter(|count| *count >= min);
         whole.ok_or_else(|| {
-            let message = format!("{what} must be a whole number of {min} or more, and is {value}");
+            let message = format!("{what} must be a whole number of {min} or more, but is {value}");
             WorkflowError::new(names::INVALID_VALUE, message)
         })
     }

@@ -83,7 +83,7 @@ pub fn new_instance(
     if hops > def.sizes.chain {
         let message = format!(
             "more than {} instances started each other without waiting for anything: \
-             the workflow seems to start itself again and again",
+             the workflow seems to start itself endlessly",
             def.sizes.chain
         );
         return Err(WorkflowError::new(names::LIMIT_EXCEEDED, message));

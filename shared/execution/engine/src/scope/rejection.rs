@@ -4,9 +4,9 @@
 pub enum Rejection {
     #[error("the scope has ended")]
     Ended,
-    #[error("the timer isn't armed any more")]
+    #[error("the timer is no longer armed")]
     TimerDisarmed,
-    #[error("the call isn't under way any more")]
+    #[error("the call is no longer in progress")]
     CallOver,
     #[error("nothing waits for this event any more")]
     WaitOver,

@@ -106,6 +106,11 @@ impl<'c, 'a> At<'c, 'a> {
         self.ctx.subscribe(slots);
     }
 
+    /// Takes an event that came during the delay of a retry.
+    pub fn take_held(&mut self, filters: &[EventMatch]) -> Option<(EventId, CloudEvent)> {
+        self.ctx.take_held(filters)
+    }
+
     /// Waits for one of these events.
     pub fn wait(&mut self, filters: Vec<EventMatch>, timeout: Option<&Period>) -> Step {
         self.subscribe(vec![Slot { slot: 0, filters }]);
@@ -160,10 +165,15 @@ impl<'c, 'a> At<'c, 'a> {
         self.ctx.set_events(run);
     }
 
-    pub fn take_start_events(&mut self) -> Vec<(u32, CloudEvent)> {
-        let started = self.ctx.scope.start_events.clone();
+    /// Those of the events that created the instance, or that came during a retry's delay.
+    pub fn take_start_events(
+        &mut self,
+        wanted: impl Fn(EventId) -> bool,
+    ) -> Vec<(u32, CloudEvent)> {
+        let held = self.ctx.scope.start_events.iter().cloned();
+        let (started, left): (Vec<_>, Vec<_>) = held.partition(|held| wanted(EventId(held.def)));
         if !started.is_empty() {
-            self.ctx.emit(Event::StartEvents(Vec::new()));
+            self.ctx.emit(Event::StartEvents(left));
         }
         for start in &started {
             self.ctx.consumed(EventId(start.def), &start.event);
@@ -190,6 +200,15 @@ impl<'c, 'a> At<'c, 'a> {
 
     pub fn extend_fork(&mut self, run: &ForkRun, open: u32, needed: u32) {
         self.ctx.extend_fork(run, open, needed);
+    }
+
+    /// The branches that have begun are done, and the next one begins after a pause.
+    pub fn only_pauses(&mut self, run: &ForkRun, needed: u32) {
+        self.work(Work::Fork(ForkRun {
+            needed,
+            waits: true,
+            ..run.clone()
+        }));
     }
 
     pub fn close_fork(&mut self) {

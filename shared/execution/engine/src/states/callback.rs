@@ -14,6 +14,9 @@ impl Kind for Callback {
     /// The action is done: waits for the event.
     fn listed(&self, at: &mut At<'_, '_>) -> Step {
         let filter = at.event_match(self.event)?;
+        if let Some((def, event)) = at.take_held(filter.as_slice()) {
+            return self.arrived(at, def, event);
+        }
         at.wait(filter.into_iter().collect(), self.timeout.as_ref())
     }
 

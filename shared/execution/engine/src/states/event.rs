@@ -19,8 +19,9 @@ use crate::scope::{Check, Next, Step};
 
 impl Kind for EventState {
     fn begin(&self, at: &mut At<'_, '_>) -> Step {
+        let is_own = |def| self.entries.iter().any(|entry| entry.events.contains(&def));
         let run = EventRun {
-            arrived: at.take_start_events(),
+            arrived: at.take_start_events(is_own),
             ..EventRun::default()
         };
         // The events of a start are all there. A repeated state has those of the attempt before.
@@ -148,7 +149,7 @@ fn progress(state: &EventState, at: &mut At<'_, '_>) -> Step {
         if is_over(&run, index) || !is_ready(&run, entry) {
             continue;
         }
-        take_in(state, at, index, entry)?;
+        consume_entry(state, at, index, entry)?;
         if state.exclusive || state.entries.len() == 1 {
             at.change_events(|run| run.running = Some(index));
             return Ok(Next::List(entry.actions));
@@ -172,7 +173,7 @@ fn progress(state: &EventState, at: &mut At<'_, '_>) -> Step {
 }
 
 /// Merges the payloads of an entry when it begins.
-fn take_in(state: &EventState, at: &mut At<'_, '_>, index: u16, entry: &OnEvents) -> Check {
+fn consume_entry(state: &EventState, at: &mut At<'_, '_>, index: u16, entry: &OnEvents) -> Check {
     let run = at.events();
     if state.exclusive {
         at.unsubscribe();
@@ -221,7 +222,9 @@ fn wait_for_rest(state: &EventState, at: &mut At<'_, '_>) -> Check {
 
 /// Waits for the events that are still missing.
 fn subscribe_rest(state: &EventState, at: &mut At<'_, '_>) -> Check {
-    let slots = missing_slots(at.event_slots(state)?, &at.events().arrived);
+    let arrived = at.events().arrived;
+    let arrived: Vec<u32> = arrived.iter().map(|(def, _)| *def).collect();
+    let slots = missing_slots(at.event_slots(state)?, &arrived);
     if !slots.is_empty() {
         at.subscribe(slots);
     }

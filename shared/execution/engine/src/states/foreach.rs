@@ -88,14 +88,18 @@ impl Kind for Foreach {
         if done < run.total {
             let pace = pace(self, at, run.total)?;
             if pace.staggered {
-                at.extend_fork(run, run.open, (done + 1).min(run.total));
-                let waits = at.is_armed(TimerKind::Pause);
-                if !waits && pace.has_room(run.open, done, run.total) {
-                    return pause(self, at);
+                let needed = (done + 1).min(run.total);
+                at.extend_fork(run, run.open, needed);
+                if pace.has_room(run.open, done, run.total) && !at.is_armed(TimerKind::Pause) {
+                    pause(self, at)?;
+                }
+                if done >= run.open {
+                    at.only_pauses(run, needed);
                 }
                 return Ok(Next::Block);
             }
             if self.pause.is_some() && !matches!(self.mode, IterationMode::Parallel) {
+                at.only_pauses(run, run.needed);
                 return pause(self, at);
             }
             return go_on(self, at, run, done, &pace);

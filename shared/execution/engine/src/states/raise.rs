@@ -26,7 +26,7 @@ impl Kind for Raise {
         let kind = text(&self.kind)?.ok_or_else(|| wrong("type' gives no text"))?;
         let status = text(&self.status)?.unwrap_or_default();
         let status = status.trim().parse().map_err(|_| {
-            let message = format!("the status of an error must be a number, and is '{status}'");
+            let message = format!("the status of an error must be a number, but is '{status}'");
             WorkflowError::new(names::EXPRESSION_ERROR, message)
         })?;
         let instance = optional(&self.instance)?;

@@ -14,6 +14,9 @@ impl Kind for SwitchEvents {
         for condition in &self.conditions {
             filters.extend(at.event_match(condition.event)?);
         }
+        if let Some((def, event)) = at.take_held(&filters) {
+            return self.arrived(at, def, event);
+        }
         at.wait(filters, self.timeout.as_ref())
     }
 

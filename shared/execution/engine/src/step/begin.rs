@@ -104,7 +104,7 @@ impl Ctx<'_> {
         }
         if self.has_tasks() {
             // They are the input.
-            At::new(self, StateId::default()).take_start_events();
+            At::new(self, StateId::default()).take_start_events(|_| true);
             return self.begin_tasks();
         }
         self.correlate_start_events();

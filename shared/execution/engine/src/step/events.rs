@@ -2,7 +2,7 @@
 
 use swirl_model::CloudEvent;
 use swirl_model::event::Event;
-use swirl_model::scope::{Cursor, Purpose, StartEvent, Work};
+use swirl_model::scope::{ActionStep, Cursor, Purpose, Work};
 use swirl_model::workflow::{EventId, EventState, StateKind, Workflow};
 
 use crate::scope::listening::Offer;
@@ -24,8 +24,13 @@ impl Ctx<'_> {
             });
         }
         if self.scope.answer.as_ref().is_some_and(|s| s.wait == wait) {
-            self.consumed(def, &event);
             self.unsubscribe_answer();
+            let step = self.scope.list().map(|run| &run.step);
+            if !matches!(step, Some(ActionStep::Event { .. })) {
+                self.hold_event(def, event);
+                return Ok(Ok(Next::Block));
+            }
+            self.consumed(def, &event);
             let payload = self.payload(def, &event);
             return Ok(Ok(Next::Done(Some(payload))));
         }
@@ -41,12 +46,19 @@ impl Ctx<'_> {
             .position(|s| s.slot == slot)
             .ok_or(Rejection::WaitOver)?;
         subscription.slots.remove(place);
-        self.consumed(def, &event);
         if subscription.slots.is_empty() {
             self.unsubscribe_state();
         } else {
             self.emit(Event::Waiting(Some(subscription)));
         }
+        if matches!(
+            self.scope.position().map(|position| &position.work),
+            Some(Work::Retry)
+        ) {
+            self.hold_event(def, event);
+            return Ok(Ok(Next::Block));
+        }
+        self.consumed(def, &event);
         Ok(self.arrived(def, event))
     }
 
@@ -75,9 +87,7 @@ impl Ctx<'_> {
     /// A workflow with `keepActive` collects further events of its starting state (docs/language.md#decision-76).
     fn arrived_idle(&mut self, def: EventId, event: CloudEvent) -> Step {
         self.unsubscribe();
-        let mut events = self.scope.start_events.clone();
-        events.push(StartEvent { def: def.0, event });
-        self.emit(Event::StartEvents(events));
+        self.hold_event(def, event);
         let start = self.def.workflow[Workflow::ROOT].start;
         let def = self.def;
         let StateKind::Event(state) = &def.workflow[start].kind else {

@@ -88,7 +88,7 @@ impl Ctx<'_> {
         let batch = results.is_empty() && enough && run.open == run.needed && run.open < run.total;
         if !batch && (results.len() as u32) < run.needed {
             // This notification belongs to an earlier batch of the fork and is too late.
-            if run.idle() == 0 {
+            if run.said.idle() == 0 {
                 return Err(Rejection::ForkOver);
             }
             self.others_wait(run, &results);
@@ -101,7 +101,7 @@ impl Ctx<'_> {
         let mut run = run.clone();
         match batch {
             true => run.said.clear(),
-            false => run.forget(&results),
+            false => run.said.forget(&results),
         }
         Ok(self.join(&run, results))
     }

@@ -48,9 +48,8 @@ impl Ctx<'_> {
             Work::Fork(mut run) => {
                 let (fork, failed) = (run.fork, run.failed.take());
                 // The others still wait, and don't say so again.
-                let mut said = run.said.iter_mut();
-                if let Some(said) = said.find(|said| failed == Some(said.index)) {
-                    said.waits = false;
+                if let Some(index) = failed {
+                    run.said.goes_on(index);
                 }
                 self.work(Work::Fork(run.clone()));
                 match failed {
@@ -183,6 +182,9 @@ impl Ctx<'_> {
             self.emit(Event::Compensation(None));
         }
         debug_assert!(!matches!(self.scope.cursor, Cursor::Ended));
+        if self.scope.state().is_some_and(|current| current != state) {
+            self.drop_held();
+        }
         self.leave_frames();
         self.enter(state, Purpose::Main);
         Ok(())

@@ -62,7 +62,7 @@ impl Ctx<'_> {
         if steps > max {
             let message = format!(
                 "{max} states and actions ran without waiting for anything: \
-                 the workflow seems to be in a loop that nothing ends"
+                 the workflow seems to be in an endless loop"
             );
             let pointer = self
                 .state()
@@ -82,7 +82,7 @@ impl Ctx<'_> {
         if steps > max {
             let message = format!(
                 "{} sleeps followed each other without waiting for anything: \
-                 the workflow seems to be in a loop that nothing ends",
+                 the workflow seems to be in an endless loop",
                 max / BRIEF_STEPS
             );
             let pointer = self

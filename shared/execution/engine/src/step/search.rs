@@ -68,7 +68,7 @@ impl Ctx<'_> {
         };
         let text = found.to_text();
         if redactor.text(&text) != text {
-            return Err("its value has the text of a secret in it".to_owned());
+            return Err("its value contains a secret".to_owned());
         }
         Ok(Some(value))
     }
@@ -87,7 +87,7 @@ fn refusal(kind: AttributeKind, found: &Data) -> String {
             let bytes = text.len();
             format!("its value has {bytes} bytes; at most {ATTRIBUTE_BYTES_MAX} are kept")
         }
-        (AttributeKind::Time, Some(_)) => format!("its value is a string, and not {wanted}"),
-        _ => format!("its value is of type {}, and not {wanted}", found.kind()),
+        (AttributeKind::Time, Some(_)) => format!("its value is a string, not {wanted}"),
+        _ => format!("its value is of type {}, not {wanted}", found.kind()),
     }
 }

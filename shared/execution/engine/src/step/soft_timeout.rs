@@ -61,12 +61,13 @@ impl Ctx<'_> {
         false
     }
 
-    /// States that compensate, and those of `runBefore`, run to their end.
     fn may_be_left(&self) -> bool {
-        let position = self.scope.position();
-        self.scope.fault.is_none()
-            && self.scope.compensation.is_none()
-            && position.is_some_and(|position| position.purpose == Purpose::Main)
+        self.scope.fault.is_none() && self.may_ever_be_left()
+    }
+
+    /// States that compensate, and those of `runBefore`, run to their end.
+    fn may_ever_be_left(&self) -> bool {
+        self.scope.compensation.is_none() && self.purpose() == Purpose::Main
     }
 
     fn tell_around(&mut self, waits: bool) {
@@ -109,7 +110,10 @@ impl Ctx<'_> {
             Some(Work::Fork(run)) if run.fork == fork => run.clone(),
             _ => return Err(Rejection::ForkOver),
         };
-        if !run.hear(said) {
+        if !self.may_ever_be_left() {
+            return Ok(Next::Block);
+        }
+        if !run.said.hear(said) {
             return Err(Rejection::Outdated);
         }
         match self.scope.fault {
@@ -123,16 +127,16 @@ impl Ctx<'_> {
     /// The branches with results are done, and those that only wait are known.
     pub(super) fn others_wait(&mut self, run: &ForkRun, results: &[(u32, BranchResult)]) {
         let mut run = run.clone();
-        run.forget(results);
+        run.said.forget(results);
         let done = results.len() as u32;
-        if done + run.idle() < run.open {
+        if done + run.said.idle() < run.open {
             return self.extend_fork(&run, run.open, run.needed);
         }
-        // A state that may not be left continues as soon as one more is done.
+        // Until one of the others goes on, only its own end concerns the state.
         self.command(Command::ExtendFork {
             fork: run.fork,
             open: run.open,
-            needed: run.needed.min(done + 1),
+            needed: run.needed,
         });
         run.waits = true;
         self.work(Work::Fork(run));

@@ -3,18 +3,17 @@
 //! again.
 //!
 //! Computing counts, and so does a call, since it may be what ends the process. A long call may thus be blamed for
-//! crashes that another scope causes; each answer ends the blame. So that few are blamed, suspected scopes compute one at
-//! a time in a process: from the second attempt, one at a time per workflow; from the third, one at a time overall, and
-//! the workflow whose suspects have taken the least time is next. Their calls don't wait for each other. A backlog makes
-//! many innocent scopes late, and two tasks for one scope look like two attempts, so scopes of other workflows don't wait
-//! for lightly suspected ones.
+//! crashes that another scope causes; each answer ends the blame. So that few are blamed, few suspected scopes compute at
+//! the same time in a process: from the second attempt, a group of each workflow; at the last attempt, one overall, and
+//! the workflow whose suspects have taken the least time is next. Their calls don't wait for each other. Processes also
+//! end for other reasons, and two tasks for one scope look like two attempts, so most suspects are innocent, and most
+//! groups are through soon. One that ends its process is alone when it is blamed.
 
 use std::collections::HashMap;
 use std::pin::pin;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::FutureExt as _;
-use futures::lock::{Mutex, OwnedMutexGuard};
 use swirl_model::ids::ScopeRef;
 use swirl_model::time::Timestamp;
 use swirl_ports::Clock;
@@ -28,26 +27,25 @@ const ATTEMPTS_MAX: u32 = 5;
 /// How often the number is looked at again before the scope is given up, and after which time. It doubles.
 const CHECKS: u32 = 4;
 const CHECK_MS: u64 = 250;
-/// From this attempt on, a scope computes alone in its workflow.
+/// From this attempt on, a scope computes in a group of its workflow, of this many scopes.
 const SUSPECTED: u32 = 2;
-/// From this attempt on, it computes alone among all scopes that are equally suspicious.
-const STRONGLY_SUSPECTED: u32 = 3;
+const GROUP: usize = 8;
+/// From this attempt on, it computes alone among all scopes that are equally suspicious. There is no attempt after it.
+const STRONGLY_SUSPECTED: u32 = ATTEMPTS_MAX - 1;
 
 /// The time of a turn that counts at most.
 const COUNTED_MAX_MS: i64 = 60_000;
 
-/// Lets only one suspected scope of a workflow compute at a time in this process.
+/// Lets only few suspected scopes compute at a time in this process.
 #[derive(Clone)]
 pub struct Suspects {
-    of_workflows: Arc<std::sync::Mutex<Locks>>,
+    of_workflows: Arc<Mutex<HashMap<Arc<str>, Arc<Shares>>>>,
     strong: Arc<Shares>,
 }
 
-type Locks = HashMap<Arc<str>, Arc<Mutex<()>>>;
-
 /// The right of a suspected scope to compute, until it is dropped.
 enum Alone {
-    InWorkflow { _lock: OwnedMutexGuard<()> },
+    InGroup { _turn: Permit },
     Overall { _turn: TimedTurn },
 }
 
@@ -80,8 +78,9 @@ impl Suspects {
     /// Waits until a scope of this workflow may compute at its attempt of this number.
     async fn wait(&self, count: u32, workflow: &Arc<str>, clock: &Arc<dyn Clock>) -> Alone {
         if count < STRONGLY_SUSPECTED {
-            let lock = self.of(workflow).lock_owned().await;
-            return Alone::InWorkflow { _lock: lock };
+            let group = self.group_of(workflow);
+            let turn = group.enter(workflow).await;
+            return Alone::InGroup { _turn: turn };
         }
         let permit = self.strong.enter(workflow).await;
         let turn = TimedTurn {
@@ -92,11 +91,12 @@ impl Suspects {
         Alone::Overall { _turn: turn }
     }
 
-    fn of(&self, workflow: &Arc<str>) -> Arc<Mutex<()>> {
-        let locks = self.of_workflows.lock();
-        let mut locks = locks.unwrap_or_else(PoisonError::into_inner);
-        locks.retain(|_, lock| Arc::strong_count(lock) > 1);
-        locks.entry(workflow.clone()).or_default().clone()
+    fn group_of(&self, workflow: &Arc<str>) -> Arc<Shares> {
+        let groups = self.of_workflows.lock();
+        let mut groups = groups.unwrap_or_else(PoisonError::into_inner);
+        groups.retain(|_, group| Arc::strong_count(group) > 1);
+        let group = groups.entry(workflow.clone());
+        group.or_insert_with(|| Shares::equal(GROUP)).clone()
     }
 }
 
@@ -199,10 +199,11 @@ mod tests {
         let (a, b): (Arc<str>, Arc<str>) = ("a".into(), "b".into());
         let clock: Arc<dyn Clock> = Arc::new(Set::default());
         let try_at = |count, workflow| suspects.wait(count, workflow, &clock).now_or_never();
-        let computing = try_at(SUSPECTED, &a);
-        assert!(computing.is_some() && try_at(SUSPECTED, &a).is_none());
+        let mut group: Vec<_> = (0..GROUP).map(|_| try_at(SUSPECTED, &a)).collect();
+        assert!(group.iter().all(Option::is_some) && try_at(SUSPECTED, &a).is_none());
+        assert!(try_at(STRONGLY_SUSPECTED - 1, &a).is_none());
         assert!(try_at(SUSPECTED, &b).is_some() && try_at(STRONGLY_SUSPECTED, &a).is_some());
-        drop(computing);
+        group.pop();
         assert!(try_at(SUSPECTED, &a).is_some());
         let strongly_suspected = try_at(STRONGLY_SUSPECTED, &a);
         assert!(strongly_suspected.is_some() && try_at(STRONGLY_SUSPECTED, &b).is_none());

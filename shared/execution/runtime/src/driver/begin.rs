@@ -48,6 +48,7 @@ impl Driver {
                 recording,
                 bytes_max: self.settings.recorded_bytes_max,
                 keep_ms,
+                recent_max: self.settings.recent_calls_max,
             },
             secrets,
             ..Run::new(def, header, held.lease, scope)

@@ -114,6 +114,7 @@ fn feed(run: &mut Run, input: Input, env: &Env, decided: &mut Decided) {
                     &commands,
                     &run.redactor,
                 );
+                recorder.recent(&event, env.now, &mut recorded, &mut run.scope);
                 decided.history.push(HistoryEntry {
                     at: env.now,
                     scope: run.scope.id.clone(),

@@ -85,6 +85,7 @@ impl Driver {
         let lease = held.lease.clone();
         let (task, workflow) = (&lease.scope, held.header.definition.workflow.clone());
         let begun = self.begin_attempt(task, &workflow, suspects.as_ref(), &mut active);
+        let begun = self.renewing(&lease, begun);
         let attempt = match select(pin!(begun), stop.as_mut()).await {
             Either::Left((Ok(attempt), _)) => attempt,
             Either::Left((Err(error), _)) => {

@@ -1,10 +1,13 @@
 //! The inputs that arrive while a scope is held: the answer of its call, and messages in its inbox.
 
+use std::sync::Arc;
+
 use futures::FutureExt;
 use futures::future::{Either, select};
 use swirl_model::event::Input;
 use swirl_model::ids::InstanceId;
 use swirl_model::instance::Status;
+use swirl_model::redact::Redactor;
 use swirl_model::time::Timestamp;
 use swirl_ports::{InboxItem, Released};
 
@@ -50,6 +53,13 @@ impl Driver {
                         let name = run.redactor.text(&error.name);
                         self.called(run, &running, CallOutcome::Failed(&name));
                     }
+                }
+                run.credentials = running.last_exchange.credentials();
+                if let Some(sent) = &run.credentials
+                    && let Some((_, parameter)) = sent.0.split_once(' ')
+                {
+                    let secrets = run.redactor.expose().iter().map(String::as_str);
+                    run.redactor = Arc::new(Redactor::new(secrets.chain([parameter])));
                 }
                 let call = running.call;
                 let item = InboxItem::new(Input::CallDone { call, result });

@@ -112,6 +112,7 @@ impl Run {
         Env {
             now,
             secrets: self.secrets.clone(),
+            credentials: self.credentials.as_ref().map(|sent| sent.0.clone()),
             bounds: self.policy.bounds(),
             room: self.room.take(),
         }

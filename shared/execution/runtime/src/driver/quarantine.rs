@@ -27,16 +27,16 @@ impl Driver {
         let instance = &scope.instance;
         match self.store.suspend(instance, true, None).await {
             Ok(Some(_)) => tracing::error!(
-                "the instance cannot be driven and was suspended: fix the cause, then continue it with \
+                "the instance cannot be executed and was suspended: fix the cause, then continue it with \
                  'swirl resume {instance}'"
             ),
             Ok(None) => {
                 tracing::warn!(
-                    "a task cannot be driven and is given up: its instance isn't running any more"
+                    "a task cannot be executed and is dropped: its instance is no longer running"
                 )
             }
             Err(error) => {
-                tracing::error!(%error, "the instance can be neither driven nor suspended")
+                tracing::error!(%error, "the instance can be neither executed nor suspended")
             }
         }
     }

@@ -5,7 +5,7 @@ use swirl_engine::{Env, Request, pending_request};
 use swirl_model::Data;
 use swirl_model::event::{Command, Event, Input};
 use swirl_model::redact::{CUT, Redactor};
-use swirl_model::scope::StartEvent;
+use swirl_model::scope::{RecentCall, Scope, StartEvent};
 use swirl_model::time::Timestamp;
 use swirl_model::workflow::AuthScheme;
 pub use swirl_model::workflow::Recording;
@@ -14,6 +14,12 @@ use super::Run;
 
 /// The default limit on a recorded value, in bytes of its JSON.
 pub const RECORDED_BYTES_MAX: usize = 16 << 10;
+
+/// The default number of last calls that a scope keeps.
+pub const RECENT_CALLS_MAX: usize = 3;
+
+/// The limit on each value of such a call, in bytes of its JSON: each commit of the scope writes them again.
+const RECENT_BYTES_MAX: usize = 1 << 10;
 
 /// A call in flight, as the history may record it.
 #[derive(Clone)]
@@ -62,6 +68,8 @@ pub(super) struct Recorder {
     pub bytes_max: usize,
     /// How long values are kept; `None` keeps them as long as their entries.
     pub keep_ms: Option<u64>,
+    /// How many of its last calls a scope keeps, if the history has only those that failed.
+    pub recent_max: usize,
 }
 
 impl Recorder {
@@ -69,6 +77,7 @@ impl Recorder {
         recording: Recording::None,
         bytes_max: 0,
         keep_ms: None,
+        recent_max: 0,
     };
 
     pub fn is_on(self) -> bool {
@@ -77,6 +86,10 @@ impl Recorder {
 
     pub fn all(self) -> bool {
         self.recording == Recording::All
+    }
+
+    fn keeps_recent(self) -> bool {
+        self.recording == Recording::Errors && self.recent_max > 0
     }
 
     /// When values that are recorded now are removed. The time is rounded up to a sixteenth of the retention, so that
@@ -94,17 +107,39 @@ impl Recorder {
 
     /// The value in the form in which it may be recorded.
     pub fn kept(self, data: Data, redactor: &Redactor) -> Data {
-        let data = redactor.data(data);
+        self.cut(redactor.data(data))
+    }
+
+    /// The value, or its beginning if it is too long.
+    fn cut(self, data: Data) -> Data {
         if !data.exceeds(self.bytes_max) {
             return data;
         }
         let text = data.to_string();
+        let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
+        self.beginning(&text, Data::int(bytes))
+    }
+
+    fn beginning(self, text: &str, bytes: Data) -> Data {
         let mut cut = Data::object();
         let end = text.floor_char_boundary(self.bytes_max);
         cut.set("cut", Data::string(&text[..end]));
-        let bytes = i64::try_from(text.len()).unwrap_or(i64::MAX);
-        cut.set("bytes", Data::int(bytes));
+        cut.set("bytes", bytes);
         cut
+    }
+
+    /// Like `cut`, of a value that may have been cut to a greater length.
+    fn cut_again(self, data: Data) -> Data {
+        let before = data.get("cut").zip(data.get("bytes"));
+        match before
+            .as_ref()
+            .and_then(|(cut, bytes)| cut.as_str().zip(Some(bytes)))
+        {
+            Some((text, bytes)) if text.len() > self.bytes_max => {
+                self.beginning(text, bytes.clone())
+            }
+            _ => self.cut(data),
+        }
     }
 
     /// The recordable values of an input. `pending`: the call in flight.
@@ -133,10 +168,60 @@ impl Recorder {
         }
         recorded.result = recorded
             .result
-            .filter(|_| self.all())
-            .map(|result| self.kept(result, redactor));
+            .filter(|_| self.all() || self.keeps_recent())
+            .map(|result| match self.keeps_recent() {
+                true => self.short().kept(result, redactor),
+                false => self.kept(result, redactor),
+            });
         recorded.event = recorded.event.map(|event| self.kept(event, redactor));
         recorded
+    }
+
+    /// For values that are kept with the scope.
+    fn short(self) -> Recorder {
+        Recorder {
+            bytes_max: self.bytes_max.min(RECENT_BYTES_MAX),
+            ..self
+        }
+    }
+
+    /// Keeps a call that was answered with its scope, if its entry doesn't have its values.
+    pub fn recent(
+        self,
+        event: &Event,
+        at: Timestamp,
+        recorded: &mut RecordedInput,
+        scope: &mut Scope,
+    ) {
+        if !self.keeps_recent() || scope.ended() {
+            scope.recent.clear();
+            return;
+        }
+        let Event::ActionCompleted {
+            action, attempt, ..
+        } = event
+        else {
+            return;
+        };
+        let mut data = Data::object();
+        let arguments = recorded.arguments.take();
+        let arguments = arguments.map(|arguments| self.short().cut_again(arguments));
+        for (name, value) in [("arguments", arguments), ("result", recorded.result.take())] {
+            if let Some(value) = value {
+                data.set(name, value);
+            }
+        }
+        if data.as_object().is_none_or(|members| members.is_empty()) {
+            return;
+        }
+        let call = RecentCall {
+            at,
+            action: action.clone(),
+            attempt: *attempt,
+            data,
+            data_until: self.until(at),
+        };
+        scope.keep_recent(call, self.recent_max);
     }
 
     /// Adds the events that created the instance.
@@ -185,7 +270,7 @@ impl Recorder {
             Event::ActionFailed { .. } => {
                 set("arguments", recorded.arguments.take());
                 // An answer arrived but could not be merged.
-                set("result", recorded.result.take());
+                set("result", recorded.result.take().filter(|_| self.all()));
             }
             Event::EventConsumed { source, id, .. } => set("event", recorded.event(source, id)),
             Event::EventProduced { id, .. } if self.all() => {
@@ -226,8 +311,7 @@ pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option
     let env = Env {
         now: env.now,
         secrets: masked(&run.secrets),
-        bounds: None,
-        room: None,
+        ..Env::default()
     };
     let request = pending_request(&run.def, &run.header, &run.scope, &env)?;
     request.ok().map(|request| request.arguments)
@@ -237,12 +321,15 @@ pub(super) fn shown_arguments(run: &Run, request: &Request, env: &Env) -> Option
 mod tests {
     use super::*;
     use swirl_model::WorkflowError;
+    use swirl_model::ids::ScopeId;
+    use swirl_model::scope::{Cursor, Role};
 
     fn recorder(recording: Recording) -> Recorder {
         Recorder {
             recording,
             bytes_max: 40,
             keep_ms: None,
+            recent_max: 0,
         }
     }
 
@@ -325,6 +412,80 @@ mod tests {
         };
         let kept = recorder.entry(&failed, None, &mut recorded, &[], &redactor);
         assert_eq!(kept, Some(data(r#"{"arguments": 1, "result": [2]}"#)));
+    }
+
+    #[test]
+    fn the_last_calls_are_kept_with_the_scope() {
+        let redactor = Redactor::new(["s3cret"]);
+        let kept = |recording, arguments: Data| {
+            let recorder = Recorder {
+                recent_max: 2,
+                bytes_max: 60,
+                ..recorder(recording)
+            };
+            let mut scope = Scope::new(ScopeId::root(), Role::Root, Data::NULL);
+            for number in 1..=3 {
+                let arguments = recorder.kept(arguments.clone(), &redactor);
+                let mut call = Some(RecordedCall {
+                    call: number,
+                    arguments: Some(arguments),
+                    hides_result: false,
+                });
+                let result = Ok(data(r#""s3cret""#));
+                let input = Input::CallDone {
+                    call: number,
+                    result,
+                };
+                let mut recorded = recorder.input(&input, &mut call, &redactor);
+                let event = Event::ActionCompleted {
+                    action: format!("pay {number}"),
+                    attempt: 1,
+                    in_state: None,
+                };
+                let entry = recorder.entry(&event, None, &mut recorded, &[], &redactor);
+                assert_eq!(entry.is_some(), recording == Recording::All);
+                recorder.recent(&event, Timestamp(5), &mut recorded, &mut scope);
+            }
+            scope
+        };
+        let scope = kept(Recording::Errors, data("[7]"));
+        let names: Vec<&str> = scope.recent.iter().map(|one| &*one.action).collect();
+        assert_eq!(names, ["pay 2", "pay 3"]);
+        let both = data(r#"{"arguments": [7], "result": "***"}"#);
+        assert_eq!(scope.recent[1].data, both);
+        for other in [Recording::None, Recording::All] {
+            assert_eq!(kept(other, data("[7]")).recent, []);
+        }
+        let mut ended = scope;
+        ended.cursor = Cursor::Ended;
+        let recorder = Recorder {
+            recent_max: 2,
+            ..recorder(Recording::Errors)
+        };
+        let event = Event::ActionCompleted {
+            action: "pay".to_owned(),
+            attempt: 1,
+            in_state: None,
+        };
+        recorder.recent(
+            &event,
+            Timestamp(6),
+            &mut RecordedInput::default(),
+            &mut ended,
+        );
+        assert_eq!(ended.recent, []);
+    }
+
+    #[test]
+    fn a_value_that_was_cut_keeps_its_size() {
+        let redactor = Redactor::default();
+        let long = |bytes_max| Recorder {
+            bytes_max,
+            ..recorder(Recording::Errors)
+        };
+        let once = long(40).kept(Data::string("x".repeat(100)), &redactor);
+        let twice = long(10).cut_again(once);
+        assert_eq!(twice, data(r#"{"cut": "\"xxxxxxxxx", "bytes": 102}"#));
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl Parameter {
             Value::String(text) if !text.is_empty() => Ok(text.clone()),
             Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
             _ => Err(format!(
-                "the parameter `{name}` must be a text that isn't empty, a number or a truth value"
+                "the parameter `{name}` must be a non-empty string, a number or a boolean"
             )),
         }
     }
@@ -141,7 +141,7 @@ fn parameter(
     if let Some(location) = found.text("location") {
         let pointer = location.strip_prefix("$message.payload#").ok_or_else(|| {
             format!(
-                "{}: the location `{location}` isn't carried out; it may be \
+                "{}: the location `{location}` isn't supported; it may be \
                  `$message.payload#/...`",
                 found.at
             )

@@ -205,7 +205,7 @@ impl Amqp {
         match published.await.map_err(wrong)? {
             Confirmation::Ack(None) | Confirmation::NotRequested => Ok(()),
             Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
-                refused("no queue takes it")
+                refused("no queue accepts it")
             }
             Confirmation::Nack(None) => refused("it couldn't keep it"),
         }

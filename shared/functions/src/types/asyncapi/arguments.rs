@@ -23,7 +23,7 @@ pub(super) fn awaited(sending: &Sending, arguments: Value) -> Result<String, Str
 
 pub(super) fn no_place(sending: &Sending, name: &str) -> String {
     format!(
-        "the argument `{name}` has no place: `{}` waits for a message and sends nothing; its \
+        "the argument `{name}` isn't used: `{}` waits for a message and sends nothing; its \
          arguments are the parameters of the channel",
         sending.id
     )

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 
-use super::document::{Document, Found};
+use super::document::{Document, FoundOperation};
 use super::server::Protocol;
 use crate::types::rest::Node;
 
@@ -43,7 +43,7 @@ pub(super) struct Amqp {
 impl Bindings {
     pub(super) fn read(
         document: &Document,
-        found: &Found<'_>,
+        found: &FoundOperation<'_>,
         protocol: Protocol,
     ) -> Result<Bindings, String> {
         let mut bindings = Bindings {
@@ -82,7 +82,7 @@ impl Bindings {
             Protocol::Http => {
                 if own.get("query").is_some() {
                     return Err(format!(
-                        "{}: `query` of the HTTP binding isn't carried out; describe the \
+                        "{}: `query` of the HTTP binding isn't supported; describe the \
                          operation in OpenAPI and use a function of type `rest`",
                         own.at
                     ));

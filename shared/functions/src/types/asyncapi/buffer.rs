@@ -68,7 +68,7 @@ impl Buffer {
         held.bytes += came.bytes();
         if held.bytes > self.bytes_max || held.messages.len() >= MESSAGES_MAX {
             let reason = format!(
-                "{what}: messages come faster than they are processed: more than {MESSAGES_MAX}, or {} bytes, wait",
+                "{what}: messages arrive faster than they are processed: more than {MESSAGES_MAX}, or {} bytes, wait",
                 self.bytes_max
             );
             return Err(CallError::new(CallErrorKind::Limit, reason));

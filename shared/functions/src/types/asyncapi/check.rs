@@ -6,7 +6,7 @@ use super::document::{Document, Side};
 use crate::types::fits::{self, Fits, Form, Resolve, ValueLocation, nearest};
 use crate::types::misfit::{below, messages};
 use crate::types::rest::Node;
-use crate::types::{Known, Misfit};
+use crate::types::{Misfit, StaticValue};
 
 impl Resolve for Document {
     fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
@@ -15,14 +15,18 @@ impl Resolve for Document {
 }
 
 /// The reasons why a call would be refused before anything is sent.
-pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Known) -> Vec<Misfit> {
+pub(super) fn arguments(
+    document: &Document,
+    sending: &Sending,
+    arguments: &StaticValue,
+) -> Vec<Misfit> {
     let members = match arguments {
-        Known::Unknown => return Vec::new(),
-        Known::Null => &[][..],
-        Known::Object(members) => members,
+        StaticValue::Unknown => return Vec::new(),
+        StaticValue::Null => &[][..],
+        StaticValue::Object(members) => members,
         other => {
             let kind = other.kind();
-            let message = format!("the arguments must be an object, and are {kind}");
+            let message = format!("the arguments must be an object, but are {kind}");
             return vec![message.into()];
         }
     };
@@ -67,7 +71,7 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
             let own = members.iter().filter(|(name, _)| {
                 in_payload(name) || (!apart(sending, name) && !is_parameter(name))
             });
-            (Known::Object(own.cloned().collect()), "")
+            (StaticValue::Object(own.cloned().collect()), "")
         }
     };
     found.extend(fits(document, sending, &payload, at, Form::Sent));
@@ -79,7 +83,11 @@ pub(super) fn arguments(document: &Document, sending: &Sending, arguments: &Know
 }
 
 /// The reason why a received payload isn't a message of the operation.
-pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -> Vec<String> {
+pub(super) fn message(
+    document: &Document,
+    sending: &Sending,
+    payload: &StaticValue,
+) -> Vec<String> {
     messages(fits(document, sending, payload, "", Form::Answered))
 }
 
@@ -87,7 +95,7 @@ pub(super) fn message(document: &Document, sending: &Sending, payload: &Known) -
 fn fits(
     document: &Document,
     sending: &Sending,
-    payload: &Known,
+    payload: &StaticValue,
     at: &str,
     form: Form,
 ) -> Vec<Misfit> {

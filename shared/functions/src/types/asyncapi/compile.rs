@@ -6,10 +6,10 @@ use url::Url;
 
 use super::address::Address;
 use super::bindings::Bindings;
-use super::document::{Document, Found, Side, Version};
+use super::document::{Document, FoundOperation, Side, Version};
 use super::message::Message;
 use super::server::{self, Protocol, Server};
-use crate::problem::{Part, Unusable};
+use crate::problem::Unusable;
 use crate::servers::Servers;
 use crate::types::rest::Node;
 
@@ -84,13 +84,6 @@ pub(super) fn sending(
         },
         None => server::at(NOWHERE, "")?,
     };
-    if side == Side::Subscribe && server.protocol == Protocol::Http {
-        let reason = format!(
-            "`{id}` is an operation that the service sends messages by, and over HTTP nothing can \
-             wait for one; name an operation that it takes messages by, or wait for an event"
-        );
-        return Err(Unusable::at(Part::Operation, reason));
-    }
     let mut sending = Sending {
         id: id.to_owned(),
         side,
@@ -119,7 +112,7 @@ pub(super) fn sending(
     Ok((sending, is_unknown))
 }
 
-fn messages(document: &Document, found: &Found<'_>) -> Result<Vec<Message>, String> {
+fn messages(document: &Document, found: &FoundOperation<'_>) -> Result<Vec<Message>, String> {
     let mut nodes: Vec<(&str, Node<'_>)> = Vec::new();
     match document.version {
         Version::V2 => {

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::bundle::{Refused, bundle};
-use crate::problem::{Part, Unusable};
+use crate::problem::{FaultyPart, Unusable};
 use crate::types::rest::{DOCUMENT_BYTES_MAX, Error, Node, hint, read, shown_version};
 
 /// The maximum length of a chain of references.
@@ -24,7 +24,7 @@ pub(super) struct Document {
 }
 
 /// An operation and its location.
-pub(super) struct Found<'a> {
+pub(super) struct FoundOperation<'a> {
     pub(super) operation: Node<'a>,
     pub(super) channel: Node<'a>,
     /// With placeholders `{parameter}`.
@@ -160,14 +160,14 @@ impl Document {
     ///
     /// # Errors
     /// There is no such operation.
-    pub(super) fn find(&self, id: &str) -> Result<Found<'_>, Unusable> {
+    pub(super) fn find(&self, id: &str) -> Result<FoundOperation<'_>, Unusable> {
         match self.version {
             Version::V2 => self.find_2(id),
             Version::V3 => self.find_3(id),
         }
     }
 
-    fn find_2(&self, id: &str) -> Result<Found<'_>, Unusable> {
+    fn find_2(&self, id: &str) -> Result<FoundOperation<'_>, Unusable> {
         let mut ids = Vec::new();
         let channels = self.member(&self.root(), "channels")?;
         for (address, channel) in channels.map(|all| all.members()).unwrap_or_default() {
@@ -183,7 +183,7 @@ impl Document {
                 if own != id {
                     continue;
                 }
-                return Ok(Found {
+                return Ok(FoundOperation {
                     operation,
                     channel,
                     address,
@@ -192,15 +192,19 @@ impl Document {
             }
         }
         let reason = format!("there is no operation `{id}`; {}", hint(id, &mut ids));
-        Err(Unusable::at(Part::Operation, reason))
+        Err(Unusable::at(FaultyPart::Operation, reason))
     }
 
     /// The operation by which messages are sent to a channel, or come from it, as tasks of DSL 1.0 name it.
     ///
     /// # Errors
     /// There is none.
-    pub(super) fn find_channel(&self, name: &str, side: Side) -> Result<Found<'_>, Unusable> {
-        let unknown = |reason: String| Unusable::at(Part::Operation, reason);
+    pub(super) fn find_channel(
+        &self,
+        name: &str,
+        side: Side,
+    ) -> Result<FoundOperation<'_>, Unusable> {
+        let unknown = |reason: String| Unusable::at(FaultyPart::Operation, reason);
         if self.version == Version::V3 {
             return Err(unknown(format!(
                 "there is no channel operation `{name}`: a document of AsyncAPI 3 has operations, so name one as \
@@ -225,7 +229,7 @@ impl Document {
                 "there is no channel `{name}` that {does} messages: it has no `{word}`"
             ))
         })?;
-        Ok(Found {
+        Ok(FoundOperation {
             operation,
             channel,
             address,
@@ -233,7 +237,7 @@ impl Document {
         })
     }
 
-    fn find_3(&self, id: &str) -> Result<Found<'_>, Unusable> {
+    fn find_3(&self, id: &str) -> Result<FoundOperation<'_>, Unusable> {
         let operations = self.member(&self.root(), "operations")?;
         let operations = operations.map(|all| all.members()).unwrap_or_default();
         let Some((_, operation)) = operations.iter().find(|(own, _)| *own == id) else {
@@ -242,7 +246,7 @@ impl Document {
                 .map(|(own, _)| (*own).to_owned())
                 .collect();
             let reason = format!("there is no operation `{id}`; {}", hint(id, &mut ids));
-            return Err(Unusable::at(Part::Operation, reason));
+            return Err(Unusable::at(FaultyPart::Operation, reason));
         };
         let operation = self.resolve(operation.clone())?;
         let channel = self
@@ -255,7 +259,7 @@ impl Document {
             Some("send") => Side::Subscribe,
             _ => Side::Publish,
         };
-        Ok(Found {
+        Ok(FoundOperation {
             operation,
             channel,
             address,

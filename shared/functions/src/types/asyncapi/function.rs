@@ -25,8 +25,8 @@ use crate::servers::unknown;
 use crate::types::service::{TRACEPARENT, in_time};
 use crate::types::task_answer::in_words;
 use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit, Unaddressed,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Misfit,
+    StaticValue, Unaddressed,
 };
 use crate::watch;
 use crate::{CallError, CallErrorKind};
@@ -90,7 +90,8 @@ fn compile<'f>(functions: &[&'f Function], documents: &Documents<'_>) -> Vec<Com
             )?;
             Ok((sending, is_unknown, document))
         });
-        let (sending, is_unknown, document) = compiled.map_err(|why: Unusable| why.of(uri))?;
+        let (sending, is_unknown, document) =
+            compiled.map_err(|why: Unusable| why.in_document(uri))?;
         let document = Some(document);
         let sending = Arc::new(sending);
         let compiled = Box::new(AsyncapiFunction { sending, document }) as Compiled;
@@ -137,7 +138,7 @@ impl CompiledFunction for AsyncapiFunction {
         }
     }
 
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
+    fn check_answer(&self, answer: &StaticValue) -> Vec<String> {
         match &self.document {
             Some(document) if self.sending.side == Side::Subscribe => {
                 check::message(document, &self.sending, answer)
@@ -151,7 +152,7 @@ impl CompiledFunction for AsyncapiFunction {
         Ok(())
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         match &self.document {
             Some(document) => check::arguments(document, &self.sending, arguments),
             None => Vec::new(),

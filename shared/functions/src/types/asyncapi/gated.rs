@@ -283,7 +283,7 @@ async fn read_info(stream: &mut TcpStream) -> io::Result<String> {
     let info = line.strip_prefix(b"INFO ".as_slice());
     let info = info.and_then(|text| serde_json::from_slice(text).ok());
     let Some(serde_json::Value::Object(mut info)) = info else {
-        return Err(io::Error::other("the server doesn't greet as NATS does"));
+        return Err(io::Error::other("the server doesn't answer as NATS does"));
     };
     let has_tls = ["tls_required", "tls_available"].map(|name| info.remove(name));
     if !has_tls.contains(&Some(serde_json::Value::Bool(true))) {

@@ -143,7 +143,7 @@ impl Incoming<'_> {
         if size > limit {
             let what = &self.what;
             let message =
-                format!("{what}: the payload has {size} bytes; at most {limit} are taken");
+                format!("{what}: the payload has {size} bytes; at most {limit} are accepted");
             return Err(CallError::new(CallErrorKind::Limit, message));
         }
         match &self.sink {

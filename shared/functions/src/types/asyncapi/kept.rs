@@ -108,10 +108,10 @@ pub(super) struct Kept<K, C> {
 }
 
 /// Concurrent callers that need the same connection wait until one of them has made it.
-type Place<C> = Arc<tokio::sync::Mutex<Option<C>>>;
+type ConnectionCell<C> = Arc<tokio::sync::Mutex<Option<C>>>;
 
 struct Slot<C> {
-    place: Place<C>,
+    place: ConnectionCell<C>,
     suspect: Suspect,
     used: Instant,
 }
@@ -153,7 +153,7 @@ impl<K: Clone + Eq + Hash, C: Clone> Kept<K, C> {
         Ok(connection)
     }
 
-    fn place(&self, key: &K) -> (Place<C>, Suspect) {
+    fn place(&self, key: &K) -> (ConnectionCell<C>, Suspect) {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         if !slots.contains_key(key) && slots.len() >= CONNECTIONS_MAX {
             let oldest = slots.iter().min_by_key(|(_, slot)| slot.used);
@@ -162,7 +162,7 @@ impl<K: Clone + Eq + Hash, C: Clone> Kept<K, C> {
             }
         }
         let slot = slots.entry(key.clone()).or_insert_with(|| Slot {
-            place: Place::default(),
+            place: ConnectionCell::default(),
             suspect: Suspect::default(),
             used: Instant::now(),
         });

@@ -221,7 +221,7 @@ impl Message {
                 Ok(payload.to_string().into_bytes())
             }
             _ => Err(format!(
-                "a payload of `{}` must be a text; give it as the argument `payload`",
+                "a payload of `{}` must be a string; pass it as the argument `payload`",
                 self.content_type
             )),
         }
@@ -349,9 +349,7 @@ impl Parts {
             Some(Value::String(text)) => Some(text),
             Some(value @ (Value::Number(_) | Value::Bool(_))) => Some(value.to_string()),
             Some(_) => {
-                return Err(
-                    "the argument `key` must be a text, a number or a truth value".to_owned(),
-                );
+                return Err("the argument `key` must be a string, a number or a boolean".to_owned());
             }
         };
         let payload = match own("payload") {
@@ -359,7 +357,7 @@ impl Parts {
                 None => payload,
                 Some(more) => {
                     return Err(format!(
-                        "the argument `payload` is the whole payload, so `{more}` has no place"
+                        "the argument `payload` is the whole payload, so `{more}` can't be added to it"
                     ));
                 }
             },
@@ -380,7 +378,7 @@ impl Parts {
             Value::Null => Ok(None),
             Value::String(text) => Ok(Some((name.clone(), text.clone()))),
             Value::Number(_) | Value::Bool(_) => Ok(Some((name.clone(), value.to_string()))),
-            _ => Err(format!("the header `{name}` must be a text or a number")),
+            _ => Err(format!("the header `{name}` must be a string or a number")),
         };
         members
             .filter_map(|member| text(member).transpose())

@@ -14,7 +14,7 @@
 //! # Waiting for messages
 //!
 //! A function waits for one message where the service sends messages: `subscribe` in AsyncAPI 2, `send` in AsyncAPI 3.
-//! The arguments are the channel's parameters.
+//! The arguments are the channel's parameters. Over HTTP the messages are server-sent events.
 //!
 //! # The server
 //!
@@ -54,6 +54,7 @@ mod receive;
 mod redis;
 mod send;
 mod server;
+mod sse;
 mod subscriptions;
 mod taking;
 mod ws;

@@ -175,7 +175,7 @@ impl Nats {
                     }
                 }
                 Some(Err(Ok(News::Lost))) if incoming.takes_many() => {
-                    let reason = format!("{what}: messages are lost, because they come too fast");
+                    let reason = format!("{what}: messages are lost, because they arrive too fast");
                     return Err(CallError::new(CallErrorKind::Failed, reason));
                 }
                 Some(Err(_)) => {}

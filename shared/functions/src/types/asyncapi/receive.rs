@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::compile::Sending;
 use super::incoming::Incoming;
 use super::server::Protocol;
-use super::{kept, mqtt_wait, ws};
+use super::{kept, mqtt_wait, sse, ws};
 use crate::auth::Auth;
 use crate::types::Clients;
 use crate::{CallError, CallErrorKind};
@@ -82,13 +82,7 @@ async fn once(
             let amqp = &brokers.amqp;
             amqp.receive(sending, incoming, auth, tls, gate).await
         }
-        Protocol::Http => {
-            let message = format!(
-                "{}: waiting for a message is not possible over HTTP",
-                incoming.what
-            );
-            Err(CallError::arguments(message))
-        }
+        Protocol::Http => sse::receive(clients, sending, incoming, auth).await,
         Protocol::Kafka { tls } => {
             let kafka = &brokers.kafka;
             kafka.receive(sending, incoming, auth, tls, gate).await

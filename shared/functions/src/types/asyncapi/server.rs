@@ -9,7 +9,7 @@ use super::document::{Document, Version};
 use crate::CallError;
 use crate::egress::Gate;
 use crate::http::shown;
-use crate::problem::{Part, Unusable};
+use crate::problem::{FaultyPart, Unusable};
 use crate::types::rest::Node;
 
 /// Characters that stay unescaped in a path segment.
@@ -103,7 +103,9 @@ impl Server {
     /// The name of a message from an address, in errors.
     pub(super) fn message_from(&self, address: &str) -> String {
         match self.protocol {
-            Protocol::Ws => format!("message from {}", shown(&self.target(address))),
+            Protocol::Http | Protocol::Ws => {
+                format!("message from {}", shown(&self.target(address)))
+            }
             _ => format!(
                 "message from `{address}` at {}:{}",
                 self.host(),
@@ -225,7 +227,7 @@ pub(super) fn choose(
         Some(Value::String(text)) => Some(text.as_str()),
         Some(_) => {
             let reason = "`metadata.server` must be a server's name or URL";
-            return Err(Unusable::at(Part::Server, reason.to_owned()));
+            return Err(Unusable::at(FaultyPart::Server, reason.to_owned()));
         }
     };
     if let Some(url) = wanted.filter(|text| text.contains("://")) {
@@ -239,7 +241,7 @@ pub(super) fn choose(
             let known = known.join(", ");
             let reason =
                 format!("`metadata.server`: the channel has no server `{name}`; it has {known}");
-            Unusable::at(Part::Server, reason)
+            Unusable::at(FaultyPart::Server, reason)
         })?;
         return named(document, name, node, given.variables)?
             .server()
@@ -257,7 +259,7 @@ pub(super) fn choose(
     }
     if let (None, Some(protocol)) = (&first, given.protocol) {
         let reason = format!("the channel has no server that speaks `{protocol}`");
-        first = Some(Unusable::at(Part::Protocol, reason));
+        first = Some(Unusable::at(FaultyPart::Protocol, reason));
     }
     first.map_or(Ok(None), Err)
 }
@@ -410,7 +412,7 @@ impl Named {
                      speak; it speaks {}",
                     CARRIED_OUT.join(", ")
                 );
-                Unusable::at(Part::Protocol, reason)
+                Unusable::at(FaultyPart::Protocol, reason)
             })?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(Unusable::from(format!(

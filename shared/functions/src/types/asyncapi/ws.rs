@@ -24,6 +24,7 @@ use super::gated::Stream;
 use super::incoming::Incoming;
 use super::outgoing::Outgoing;
 use crate::auth::{Auth, Authorization, redact};
+use crate::exchange;
 use crate::http::tls;
 use crate::types::Clients;
 use crate::types::rest::BodyKind;
@@ -97,7 +98,7 @@ pub(super) async fn send(
         Ok(Ok(())) => Ok(result),
         Ok(Err(error)) => Err(broken(&error)),
         Err(_) => {
-            let message = format!("{what}: the service doesn't end the conversation");
+            let message = format!("{what}: the service doesn't close the connection");
             Err(CallError::new(CallErrorKind::Connection, message))
         }
     }
@@ -145,7 +146,7 @@ async fn next(socket: &mut Socket, what: &str, secrets: &[String]) -> Result<Cam
                     None => String::new(),
                 };
                 let reason = reason.trim_end();
-                let message = format!("{what}: the service ended the conversation{reason}");
+                let message = format!("{what}: the service closed the connection{reason}");
                 return Err(CallError::new(CallErrorKind::Connection, message));
             }
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
@@ -194,6 +195,7 @@ async fn open(
         request
             .headers_mut()
             .insert(http::header::AUTHORIZATION, value);
+        exchange::note_credentials(authorization.value.expose());
         secrets.extend(authorization.secrets);
     }
     let config = WebSocketConfig::default()

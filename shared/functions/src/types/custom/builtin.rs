@@ -16,8 +16,8 @@ use crate::types::rest::{
 };
 use crate::types::service::{TRACEPARENT, service_url};
 use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, Known, Misfit, NOWHERE,
-    Unaddressed,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, Misfit, NOWHERE,
+    StaticValue, Unaddressed,
 };
 
 /// The content types that are accepted in an answer.
@@ -268,7 +268,7 @@ fn object(arguments: &Data, id: &str) -> Result<Map<String, Value>, CallError> {
         _ => {
             let gave = arguments.kind_in_words();
             let message =
-                format!("operation `{id}`: the arguments must be an object, and are {gave}");
+                format!("operation `{id}`: the arguments must be an object, but are {gave}");
             Err(CallError::arguments(message))
         }
     }
@@ -325,18 +325,20 @@ impl CompiledFunction for Direct {
         call(clients, request, context, &operation, &arguments).await
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         let given: Vec<&str> = match arguments {
             _ if self.as_body => return Vec::new(),
-            Known::Unknown => return Vec::new(),
-            Known::Null => Vec::new(),
-            Known::Object(members) => {
-                let members = members.iter().filter(|(_, value)| *value != Known::Null);
+            StaticValue::Unknown => return Vec::new(),
+            StaticValue::Null => Vec::new(),
+            StaticValue::Object(members) => {
+                let members = members
+                    .iter()
+                    .filter(|(_, value)| *value != StaticValue::Null);
                 members.map(|(name, _)| name.as_str()).collect()
             }
             other => {
                 let kind = other.kind();
-                return vec![format!("the arguments must be an object, and are {kind}").into()];
+                return vec![format!("the arguments must be an object, but are {kind}").into()];
             }
         };
         let is_known = |name: &&str| self.names.iter().any(|known| known == name);

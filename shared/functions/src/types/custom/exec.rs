@@ -77,7 +77,9 @@ pub(crate) async fn run(
     let ((), stdout, stderr) = tokio::try_join!(
         async { feed(stdin, input).await.map_err(broken) },
         async {
-            let read = read(stdout, stdout_bytes_max).await.map_err(broken)?;
+            let read = read_within(stdout, stdout_bytes_max)
+                .await
+                .map_err(broken)?;
             read.ok_or_else(|| {
                 let message = format!("{what}: the answer is larger than {stdout_bytes_max} bytes");
                 CallError::new(CallErrorKind::Limit, message)
@@ -144,7 +146,7 @@ fn with_clean_environment(command: &mut Command, environment: &[String]) {
 }
 
 /// Reads everything, or returns `None` if it exceeds `limit`.
-pub(crate) async fn read(
+pub(crate) async fn read_within(
     stream: Option<impl AsyncRead + Unpin>,
     limit: usize,
 ) -> io::Result<Option<Vec<u8>>> {
@@ -242,7 +244,10 @@ mod tests {
         let long = [vec![b'a'; 100_000], b"end".to_vec()].concat();
         let kept = end(Some(&long[..])).await.unwrap();
         assert!(kept.len() == STDERR_BYTES_MAX && kept.ends_with(b"aend"));
-        assert_eq!(read(Some(&long[..]), 100_002).await.unwrap(), None);
-        assert_eq!(read(Some(&long[..]), 100_003).await.unwrap(), Some(long));
+        assert_eq!(read_within(Some(&long[..]), 100_002).await.unwrap(), None);
+        assert_eq!(
+            read_within(Some(&long[..]), 100_003).await.unwrap(),
+            Some(long)
+        );
     }
 }

@@ -42,8 +42,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
         }
         let Some((name, connector)) = connectors.find(kind, &function.operation) else {
             return Err(Unusable::from(format!(
-                "nothing here carries out functions of type `{kind}` with the operation `{}`: name a \
-                 connector with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
+                "functions of type `{kind}` with the operation `{}` have no implementation here: name a connector with `--connector {kind}=http://host/path`, `--connector {kind}=nats://host:port/subject` \
                  or `--connector {kind}=exec:program`",
                 function.operation
             )));

@@ -224,7 +224,8 @@ fn run(
     };
     let (address, length) = ((answer >> 32) as usize, (answer as u32) as usize);
     if length > answer_bytes_max {
-        let reason = format!("its answer has {length} bytes; at most {answer_bytes_max} are taken");
+        let reason =
+            format!("its answer has {length} bytes; at most {answer_bytes_max} are accepted");
         return Err((CallErrorKind::Limit, reason));
     }
     let end = address.saturating_add(length);

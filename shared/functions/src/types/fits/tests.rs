@@ -25,7 +25,7 @@ fn check(schema: Value, value: Value, form: Form) -> Vec<String> {
     };
     let found = Fits::new(&document, form).check(
         node,
-        &Known::from(value),
+        &StaticValue::from(value),
         ValueLocation::new("/a", "`a`"),
     );
     found.into_iter().map(|misfit| misfit.message).collect()
@@ -38,20 +38,20 @@ fn types_enums_and_dates_are_checked() {
         (
             json!({"type": "string"}),
             json!(1),
-            "`a` must be a text, and is a number",
+            "`a` must be a string, but is a number",
         ),
         (json!({"type": "integer"}), json!(1.0), ""),
         (
             json!({"type": "integer"}),
             json!(1.5),
-            "`a` must be a whole number, and is a number",
+            "`a` must be a whole number, but is a number",
         ),
         (json!({"type": ["string", "null"]}), json!(null), ""),
         (json!({"type": "string", "nullable": true}), json!(null), ""),
         (
             json!({"type": "string"}),
             json!(null),
-            "`a` must be a text, and is null",
+            "`a` must be a string, but is null",
         ),
         (json!({"type": "strange"}), json!(1), ""),
         (
@@ -68,17 +68,17 @@ fn types_enums_and_dates_are_checked() {
         (
             json!({"format": "date-time"}),
             json!("yesterday"),
-            "`a` must be a text of the format `date-time`, and isn't",
+            "`a` must be a string of the format `date-time`, and isn't",
         ),
         (
             json!({"format": "date"}),
             json!("2024-02-30"),
-            "`a` must be a text of the format `date`, and isn't",
+            "`a` must be a string of the format `date`, and isn't",
         ),
         (
             json!({"items": {"type": "string"}}),
             json!(["x", 1]),
-            "`a`[1] must be a text, and is a number",
+            "`a`[1] must be a string, but is a number",
         ),
         (json!(true), json!(1), ""),
     ] {
@@ -104,7 +104,7 @@ fn members_are_checked() {
         found,
         [
             "`a.customer` is missing, and `custmer` is there; did you mean `customer`?",
-            "`a.total` must be a number, and is a text"
+            "`a.total` must be a number, but is a string"
         ]
     );
     let found = check(
@@ -169,7 +169,7 @@ fn parts_and_alternatives_are_followed() {
     let found = check(schema, json!({"x": 1}), Form::Sent);
     assert_eq!(
         found,
-        ["`a` fits none of `oneOf`; the first: `a.x` must be a text, and is a number"]
+        ["`a` fits none of `oneOf`; the first: `a.x` must be a string, but is a number"]
     );
 }
 

@@ -8,11 +8,11 @@ use swirl_spec::graphql::Selected;
 use super::schema::{Field, Input, Inputs, Schema, Type, inner};
 use crate::types::fits::{self, did_you_mean, nearest};
 use crate::types::misfit::{below, messages};
-use crate::types::{Known, Misfit};
+use crate::types::{Misfit, StaticValue};
 
 /// The values that the service would reject, according to the types that the definition states. Arguments without a
 /// type aren't checked.
-pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<Misfit> {
+pub(super) fn given(types: &HashMap<String, String>, arguments: &StaticValue) -> Vec<Misfit> {
     let inputs = types.iter().map(|(name, of)| {
         let input = Input {
             of: Some(of.clone()),
@@ -28,7 +28,7 @@ pub(super) fn given(types: &HashMap<String, String>, arguments: &Known) -> Vec<M
 }
 
 /// The values that the service would reject, according to its schema.
-pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &Known) -> Vec<Misfit> {
+pub(super) fn arguments(schema: &Schema, field: &Field, arguments: &StaticValue) -> Vec<Misfit> {
     let check = Check {
         schema: Some(schema),
         found: Vec::new(),
@@ -61,14 +61,14 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn arguments(mut self, inputs: &Inputs, arguments: &Known) -> Vec<Misfit> {
+    fn arguments(mut self, inputs: &Inputs, arguments: &StaticValue) -> Vec<Misfit> {
         match arguments {
-            Known::Unknown => {}
-            Known::Null => self.members(inputs, &[], "the argument ", ""),
-            Known::Object(members) => self.members(inputs, members, "the argument ", ""),
+            StaticValue::Unknown => {}
+            StaticValue::Null => self.members(inputs, &[], "the argument ", ""),
+            StaticValue::Object(members) => self.members(inputs, members, "the argument ", ""),
             other => {
                 let kind = other.kind();
-                let message = format!("the arguments must be an object, and are {kind}");
+                let message = format!("the arguments must be an object, but are {kind}");
                 self.found.push(message.into());
             }
         }
@@ -76,7 +76,13 @@ impl Check<'_> {
     }
 
     /// `before`: the prefix of a name in messages. `at`: the location of the members.
-    fn members(&mut self, inputs: &Inputs, members: &[(String, Known)], before: &str, at: &str) {
+    fn members(
+        &mut self,
+        inputs: &Inputs,
+        members: &[(String, StaticValue)],
+        before: &str,
+        at: &str,
+    ) {
         let mut meant = Vec::new();
         for (name, input) in inputs {
             let given = members.iter().find(|(known, _)| known == name);
@@ -109,17 +115,17 @@ impl Check<'_> {
     }
 
     /// Checks scalars of the language, lists, and types from the schema. The service's own scalars aren't checked.
-    fn value(&mut self, of: &str, value: &Known, what: &str, at: &str) {
+    fn value(&mut self, of: &str, value: &StaticValue, what: &str, at: &str) {
         let of = of.trim();
         let (bare, needed) = match of.strip_suffix('!') {
             Some(bare) => (bare.trim(), true),
             None => (of, false),
         };
         match value {
-            Known::Unknown => return,
-            Known::Null => {
+            StaticValue::Unknown => return,
+            StaticValue::Null => {
                 if needed {
-                    let message = format!("{what} must be `{of}`, and is null");
+                    let message = format!("{what} must be `{of}`, but is null");
                     self.found.push(Misfit::new(at, message));
                 }
                 return;
@@ -132,7 +138,7 @@ impl Check<'_> {
         {
             // A single value is a list with one element.
             match value {
-                Known::List(items) => {
+                StaticValue::List(items) => {
                     for (index, value) in items.iter().enumerate() {
                         let (what, at) = (format!("{what}[{index}]"), format!("{at}/{index}"));
                         self.value(item, value, &what, &at);
@@ -143,26 +149,26 @@ impl Check<'_> {
             return;
         }
         let fits = match (bare, value) {
-            ("Int", Known::Number(Some(number))) => {
+            ("Int", StaticValue::Number(Some(number))) => {
                 number.as_f64().is_some_and(|number| number.fract() == 0.0)
             }
-            ("Int" | "Float" | "ID", Known::Number(_)) => true,
-            ("String" | "ID", Known::Text(_)) => true,
-            ("Boolean", Known::Bool(_)) => true,
+            ("Int" | "Float" | "ID", StaticValue::Number(_)) => true,
+            ("String" | "ID", StaticValue::Text(_)) => true,
+            ("Boolean", StaticValue::Bool(_)) => true,
             ("Int" | "Float" | "String" | "ID" | "Boolean", _) => false,
             (bare, value) => match self.schema.and_then(|schema| schema.get(bare)) {
                 Some(Type::Enum(values)) => match value {
-                    Known::Text(Some(text)) if !values.contains(text) => {
+                    StaticValue::Text(Some(text)) if !values.contains(text) => {
                         let hint = did_you_mean(text, values.iter().map(String::as_str));
                         let message = format!("{what} must be `{of}`, which has no `{text}`{hint}");
                         self.found.push(Misfit::new(at, message));
                         true
                     }
-                    Known::Text(_) => true,
+                    StaticValue::Text(_) => true,
                     _ => false,
                 },
                 Some(Type::Input(inputs)) => match value {
-                    Known::Object(members) => {
+                    StaticValue::Object(members) => {
                         self.members(inputs, members, &format!("{what}: "), at);
                         true
                     }
@@ -173,7 +179,7 @@ impl Check<'_> {
         };
         if !fits {
             let kind = value.kind();
-            let message = format!("{what} must be `{of}`, and is {kind}");
+            let message = format!("{what} must be `{of}`, but is {kind}");
             self.found.push(Misfit::new(at, message));
         }
     }
@@ -269,7 +275,8 @@ mod tests {
         let types = types
             .map(|(name, of)| (name.to_owned(), of.to_owned()))
             .into();
-        let found = |arguments: Value| messages(given(&types, &Known::from(arguments))).join("; ");
+        let found =
+            |arguments: Value| messages(given(&types, &StaticValue::from(arguments))).join("; ");
         for (arguments, expected) in [
             (
                 json!({"id": 1, "tags": ["a"], "size": 2, "filter": {}, "more": 1}),
@@ -282,19 +289,19 @@ mod tests {
             ),
             (
                 json!({"id": null}),
-                "the argument `id` must be `ID!`, and is null",
+                "the argument `id` must be `ID!`, but is null",
             ),
             (
                 json!({"id": 1, "tags": ["a", 2]}),
-                "the argument `tags`[1] must be `String!`, and is a number",
+                "the argument `tags`[1] must be `String!`, but is a number",
             ),
             (
                 json!({"id": 1, "size": 2.5}),
-                "the argument `size` must be `Int`, and is a number",
+                "the argument `size` must be `Int`, but is a number",
             ),
             (
                 json!({"id": 1, "size": "2"}),
-                "the argument `size` must be `Int`, and is a text",
+                "the argument `size` must be `Int`, but is a string",
             ),
         ] {
             assert_eq!(found(arguments.clone()), expected, "{arguments}");
@@ -361,17 +368,17 @@ mod tests {
             (
                 "pets",
                 json!({"wanted": {"kinds": "BIRD", "and": {"near": 1, "nera": "x"}, "near": "x"}}),
-                "the argument `wanted`: `and`: `near` must be `String!`, and is a number; the argument `wanted`: \
+                "the argument `wanted`: `and`: `near` must be `String!`, but is a number; the argument `wanted`: \
                  `and`: `nera` is unknown to the service; did you mean `near`?; the argument `wanted`: `kinds` must \
                  be `Kind!`, which has no `BIRD`",
             ),
             (
                 "pets",
                 json!({"wanted": "all"}),
-                "the argument `wanted` must be `Wanted`, and is a text",
+                "the argument `wanted` must be `Wanted`, but is a string",
             ),
         ] {
-            let found = arguments(&schema, &roots[field], &Known::from(given.clone()));
+            let found = arguments(&schema, &roots[field], &StaticValue::from(given.clone()));
             assert_eq!(messages(found).join("; "), expected, "{field} {given}");
         }
         assert!(schema.roots(OperationKind::Mutation).is_none());

@@ -21,8 +21,8 @@ use crate::http::shown;
 use crate::types::fits::did_you_mean;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, addressed, in_time};
 use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit, Unaddressed,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Misfit,
+    StaticValue, Unaddressed,
 };
 use crate::watch;
 
@@ -207,7 +207,7 @@ impl CompiledFunction for GraphqlFunction {
         Ok(())
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         if let Some(types) = self.types.types_known() {
             return check::given(types, arguments);
         }

@@ -24,14 +24,14 @@ const AGAIN_AFTER: Duration = Duration::from_secs(10);
 /// The requested depth of types: `[[T!]!]!` and one more level.
 const WRAPPINGS: usize = 7;
 
-type Known = Arc<HashMap<String, String>>;
+type ArgumentTypes = Arc<HashMap<String, String>>;
 
 /// The types of one field's arguments, as GraphQL writes them. Arguments without an entry are unknown.
 #[derive(Debug)]
 pub(super) struct Types {
-    given: Option<Known>,
+    given: Option<ArgumentTypes>,
     /// Concurrent callers wait for one response.
-    asked: Mutex<Option<(Known, Instant)>>,
+    asked: Mutex<Option<(ArgumentTypes, Instant)>>,
 }
 
 /// An introspection query: its endpoint, field and credentials.
@@ -66,7 +66,7 @@ impl Types {
     /// # Errors
     /// The service cannot be reached, or asks to retry later. It isn't an error if the service doesn't reveal its
     /// schema.
-    pub(super) async fn get(&self, question: &Question<'_>) -> Result<Known, CallError> {
+    pub(super) async fn get(&self, question: &Question<'_>) -> Result<ArgumentTypes, CallError> {
         if let Some(given) = &self.given {
             return Ok(given.clone());
         }
@@ -83,7 +83,7 @@ impl Types {
                 *asked = Some((known.clone(), Instant::now()));
                 known
             }
-            Introspected::Unauthorised => Known::default(),
+            Introspected::Unauthorised => ArgumentTypes::default(),
         })
     }
 

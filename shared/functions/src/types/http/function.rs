@@ -12,8 +12,8 @@ use crate::servers::unknown;
 use crate::types::rest::answer;
 use crate::types::service::{Ask, IDEMPOTENCY_KEY, TRACEPARENT, in_time};
 use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit, NOWHERE, Unaddressed,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Misfit,
+    NOWHERE, StaticValue, Unaddressed,
 };
 
 pub(crate) const TYPE: FunctionType = FunctionType {
@@ -109,7 +109,7 @@ impl CompiledFunction for HttpFunction {
         in_time(context.timeout, &what, exchange).await
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         request::check(&self.template, arguments)
     }
 

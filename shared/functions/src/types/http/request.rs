@@ -10,7 +10,7 @@ use url::form_urlencoded::Serializer;
 use crate::types::fits::{self, did_you_mean, nearest};
 use crate::types::misfit::below;
 use crate::types::service::service_url;
-use crate::types::{Known, Misfit, NOWHERE};
+use crate::types::{Misfit, NOWHERE, StaticValue};
 
 /// The arguments that aren't parts of the URI.
 const PLACES: [&str; 3] = ["body", "headers", "cookies"];
@@ -102,7 +102,7 @@ impl Template {
 }
 
 /// The arguments that [`make`] would refuse, as far as they are known.
-pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
+pub(super) fn check(template: &Template, arguments: &StaticValue) -> Vec<Misfit> {
     let mut names = Vec::new();
     // The template was parsed, so it can be filled.
     let _ = fill(&template.uri, |name| {
@@ -110,12 +110,12 @@ pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
         Ok(String::new())
     });
     let given: Vec<&str> = match arguments {
-        Known::Unknown => return Vec::new(),
-        Known::Null => Vec::new(),
-        Known::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
+        StaticValue::Unknown => return Vec::new(),
+        StaticValue::Null => Vec::new(),
+        StaticValue::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
         other => {
             let kind = other.kind();
-            return vec![format!("the arguments must be an object, and are {kind}").into()];
+            return vec![format!("the arguments must be an object, but are {kind}").into()];
         }
     };
     let has_place = |name: &str| names.iter().any(|known| known == name) || PLACES.contains(&name);
@@ -133,8 +133,7 @@ pub(super) fn check(template: &Template, arguments: &Known) -> Vec<Misfit> {
         let free = names.iter().map(String::as_str).chain(PLACES);
         let hint = did_you_mean(name, free.filter(|known| !given.contains(known)));
         let message = format!(
-            "the argument `{name}` has no place: it is not in the uri, and not `body`, `headers` or \
-             `cookies`{hint}"
+            "the argument `{name}` isn't used: it is neither in the uri nor one of `body`, `headers` and `cookies`{hint}"
         );
         found.push(Misfit::new(&below("", name), message));
     }
@@ -174,7 +173,7 @@ pub(super) fn make(template: &Template, arguments: &Data) -> Result<Request, Str
     }
     if let Some(name) = arguments.keys().next() {
         return Err(format!(
-            "the argument `{name}` has no place: it is not in the uri, and not `body`, `headers` or `cookies`"
+            "the argument `{name}` isn't used: it is neither in the uri nor one of `body`, `headers` and `cookies`"
         ));
     }
     if !cookies.is_empty() {
@@ -224,7 +223,7 @@ pub(in crate::types) fn sent(
         }
         Some(media) if media.contains("json") => Ok(body.to_string().into_bytes()),
         Some(media) => Err(format!(
-            "a body that is not text cannot be sent as `{media}`: give it as text"
+            "a body that is not a string cannot be sent as `{media}`: pass it as a string"
         )),
         None => {
             headers.push(("content-type".to_owned(), "application/json".to_owned()));
@@ -271,7 +270,7 @@ fn text(value: &Value, name: &str) -> Result<String, String> {
     match value {
         Value::String(text) => Ok(text.clone()),
         Value::Number(_) | Value::Bool(_) => Ok(value.to_string()),
-        _ => Err(format!("`{name}` must be a text, a number, true or false")),
+        _ => Err(format!("`{name}` must be a string, a number or a boolean")),
     }
 }
 
@@ -302,7 +301,7 @@ mod tests {
         let template = r#"{"method": "get", "uri": "http://a/pet/{petId}"}"#;
         let template = Template::read(template, None, Ok(None)).unwrap().0;
         let found = |arguments: Value| {
-            let found = check(&template, &Known::from(arguments)).into_iter();
+            let found = check(&template, &StaticValue::from(arguments)).into_iter();
             found
                 .map(|misfit| (misfit.at, misfit.message))
                 .collect::<Vec<_>>()
@@ -316,7 +315,7 @@ mod tests {
         );
         let found = found(serde_json::json!({"petId": 1, "body1": 2}));
         assert_eq!(found[0].0, "/body1");
-        assert!(check(&template, &Known::Unknown).is_empty());
+        assert!(check(&template, &StaticValue::Unknown).is_empty());
     }
 
     #[test]
@@ -339,7 +338,7 @@ mod tests {
                 get,
                 data!({"petId": 3, "tag": "x", "more": 1}),
                 Err(
-                    "the argument `more` has no place: it is not in the uri, and not `body`, `headers` or `cookies`",
+                    "the argument `more` isn't used: it is neither in the uri nor one of `body`, `headers` and `cookies`",
                 ),
             ),
             (

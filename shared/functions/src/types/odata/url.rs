@@ -126,7 +126,7 @@ fn option(value: &Value, kind: OptionType) -> Result<Option<String>, &'static st
         (OptionType::Whole, Value::Number(number)) if number.as_u64().is_some() => {
             number.to_string()
         }
-        (OptionType::Text, _) => return Err("a text that isn't empty"),
+        (OptionType::Text, _) => return Err("a string that isn't empty"),
         (OptionType::Bool, _) => return Err("true or false"),
         (OptionType::Whole, _) => return Err("a whole number, 0 or more"),
     }))
@@ -134,7 +134,7 @@ fn option(value: &Value, kind: OptionType) -> Result<Option<String>, &'static st
 
 /// The text between the parentheses.
 fn predicate(key: &Value) -> Result<String, String> {
-    let refused = "`key` must be a text, a number, or an object of these";
+    let refused = "`key` must be a string, a number, or an object of these";
     match key {
         Value::Object(members) if !members.is_empty() => {
             let mut parts = Vec::new();
@@ -250,7 +250,7 @@ mod tests {
             ),
             (
                 json!({"queryOptions": {"filter": 7}}),
-                "`filter` must be a text",
+                "`filter` must be a string",
             ),
             (
                 json!({"queryOptions": {"top": -1}}),

@@ -50,12 +50,12 @@ pub(super) async fn run(line: &Line<'_>, limit: usize, what: &str) -> Result<End
     let ((), stdout, stderr) = tokio::try_join!(
         async { feed.await.map_err(|error| failed(&error)) },
         async {
-            let read = exec::read(stdout, limit).await;
+            let read = exec::read_within(stdout, limit).await;
             let read = read.map_err(|error| failed(&error))?;
             read.ok_or_else(|| too_long("standard output"))
         },
         async {
-            let read = exec::read(stderr, limit).await;
+            let read = exec::read_within(stderr, limit).await;
             let read = read.map_err(|error| failed(&error))?;
             read.ok_or_else(|| too_long("standard error"))
         },

@@ -104,7 +104,9 @@ fn end(program: Vec<String>, way: &'static Way, label: String) {
                 Ok(false) => was_looked_for = true,
                 Err(error) => match pauses.len() {
                     0 => {
-                        return tracing::warn!("a container with the label {label} stays: {error}");
+                        return tracing::warn!(
+                            "a container with the label {label} is left behind: {error}"
+                        );
                     }
                     _ => tracing::info!("a container can't be ended yet: {error}"),
                 },
@@ -230,7 +232,7 @@ fn cleanup(arguments: &Data) -> Result<Cleanup, CallError> {
             let after = lifetime.get("after").unwrap_or_default();
             let pause = duration(&after);
             let pause = pause.ok_or_else(|| {
-                CallError::arguments(format!("`lifetime.after` is no duration: {after}"))
+                CallError::arguments(format!("`lifetime.after` is not a duration: {after}"))
             })?;
             Ok(Cleanup::After(pause))
         }

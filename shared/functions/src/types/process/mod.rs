@@ -41,7 +41,8 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
     let each = functions.iter();
     each.map(|function| {
         let word = function.operation.as_str();
-        let kind = ProcessKind::parse(word).ok_or_else(|| format!("`{word}` is no process"))?;
+        let kind =
+            ProcessKind::parse(word).ok_or_else(|| format!("`{word}` is not a kind of process"))?;
         if !documents.settings.processes.allows(kind) {
             return Err(Unusable::from(format!(
                 "it runs a process of the kind `{word}`, which the operator doesn't allow: \
@@ -79,7 +80,7 @@ impl CompiledFunction for Process {
             })
             .await;
             let ended = job.run(caller.output_bytes_max, &what).await?;
-            outcome::of(&request.arguments, &ended, request.secrets.expose())
+            outcome::output(&request.arguments, &ended, request.secrets.expose())
         };
         let result = in_time(context.timeout, &what, run).await;
         result.map_err(outcome::in_words)

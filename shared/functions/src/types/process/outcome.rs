@@ -11,7 +11,11 @@ use crate::{CallError, CallErrorKind};
 ///
 /// # Errors
 /// The process failed, and its exit code isn't part of the output.
-pub(super) fn of(arguments: &Data, ended: &Ended, secrets: &[String]) -> Result<Data, CallError> {
+pub(super) fn output(
+    arguments: &Data,
+    ended: &Ended,
+    secrets: &[String],
+) -> Result<Data, CallError> {
     let gives = arguments.get("return");
     let gives = gives.as_ref().and_then(Data::as_str);
     let (stdout, stderr) = (Data::string(&*ended.stdout), Data::string(&*ended.stderr));
@@ -54,7 +58,7 @@ pub fn simulated(
         stdout: stdout.to_owned(),
         stderr: stderr.to_owned(),
     };
-    of(arguments, &ended, &[]).map_err(|error| WorkflowError::from(&error))
+    output(arguments, &ended, &[]).map_err(|error| WorkflowError::from(&error))
 }
 
 /// A failure before the process has ended, in the language's own words.

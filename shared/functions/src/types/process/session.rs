@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
                 },
             }
             if found.len() > self.left {
-                let message = format!("{}: it writes more than it may", self.what);
+                let message = format!("{}: it writes more than is allowed", self.what);
                 return Err(CallError::new(CallErrorKind::Limit, message));
             }
             if found.last() != Some(&b'\n') {

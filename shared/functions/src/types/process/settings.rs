@@ -64,9 +64,9 @@ impl Default for Processes {
 /// The reason why a setting is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProcessesError {
-    #[error("`{0}` is no kind of process: it is one of {words}", words = ProcessKind::WORDS.join(", "))]
+    #[error("`{0}` is not a kind of process: use one of {words}", words = ProcessKind::WORDS.join(", "))]
     Kind(String),
-    #[error("`{0}` is no command")]
+    #[error("`{0}` is not a command")]
     Command(String),
 }
 

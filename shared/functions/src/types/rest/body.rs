@@ -15,12 +15,12 @@ pub(crate) enum Body {
         content_type: String,
         bytes: Vec<u8>,
     },
-    Multipart(Vec<Part>),
+    Multipart(Vec<FormPart>),
 }
 
 /// A part of a `multipart/form-data` body.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Part {
+pub(crate) struct FormPart {
     pub(crate) name: String,
     pub(crate) file_name: Option<String>,
     pub(crate) content_type: Option<String>,
@@ -182,13 +182,13 @@ fn form(body: &RequestBody, value: &Value) -> Result<String, String> {
     Ok(pairs.join("&"))
 }
 
-fn multipart(body: &RequestBody, value: &Value) -> Result<Vec<Part>, String> {
+fn multipart(body: &RequestBody, value: &Value) -> Result<Vec<FormPart>, String> {
     let mut parts = Vec::new();
     for (name, value, property) in members(body, value)? {
         if let Some(styled) = property.and_then(|property| property.style) {
             let pairs = style::parts(name, styled, value)
                 .map_err(|reason| format!("argument `{name}`: {reason}"))?;
-            parts.extend(pairs.into_iter().map(|(name, text)| Part {
+            parts.extend(pairs.into_iter().map(|(name, text)| FormPart {
                 name,
                 file_name: None,
                 content_type: None,
@@ -207,7 +207,7 @@ fn multipart(body: &RequestBody, value: &Value) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<Part, String> {
+fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<FormPart, String> {
     let declared = property.and_then(|property| property.content_type.clone());
     let name = name.to_owned();
     if property.is_some_and(|property| property.binary) {
@@ -217,7 +217,7 @@ fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<Part, 
             .ok_or_else(|| not_base64(&name))?;
         let content_type = declared.filter(|media| !media.contains('*'));
         let content_type = content_type.or_else(|| Some("application/octet-stream".to_owned()));
-        return Ok(Part {
+        return Ok(FormPart {
             file_name: Some(name.clone()),
             name,
             content_type,
@@ -226,7 +226,7 @@ fn part(name: &str, value: &Value, property: Option<&Property>) -> Result<Part, 
     }
     let is_json = value.is_object() || value.is_array();
     let content_type = declared.or_else(|| is_json.then(|| "application/json".to_owned()));
-    Ok(Part {
+    Ok(FormPart {
         name,
         file_name: None,
         content_type,
@@ -447,7 +447,7 @@ mod tests {
             let Ok(Body::Multipart(parts)) = build(&operation_of(version, &body), arguments) else {
                 panic!("no multipart body")
             };
-            let text = |part: Part| {
+            let text = |part: FormPart| {
                 let media = part.content_type.map(|media| format!(" ({media})"));
                 let text = String::from_utf8(part.bytes).unwrap();
                 format!("{}={text}{}", part.name, media.unwrap_or_default())

@@ -9,7 +9,7 @@ use swirl_model::Data;
 use url::Url;
 
 use super::answer;
-use super::body::{Body, Part};
+use super::body::{Body, FormPart};
 use super::operation::{Operation, Scheme};
 use super::request::{self, Request};
 use super::security::{self, Carrier};
@@ -279,8 +279,8 @@ impl RestCaller {
 }
 
 /// The parts of a body, one per line, for a watched call. Texts are shown, the contents of files aren't.
-fn described(parts: &[Part]) -> String {
-    let line = |part: &Part| {
+fn described(parts: &[FormPart]) -> String {
+    let line = |part: &FormPart| {
         let kind = part.content_type.as_deref().unwrap_or("no content type");
         let size = part.bytes.len();
         let name = &part.name;
@@ -294,7 +294,7 @@ fn described(parts: &[Part]) -> String {
     lines.join("\n")
 }
 
-fn form(parts: &[Part]) -> Result<multipart::Form, CallError> {
+fn form(parts: &[FormPart]) -> Result<multipart::Form, CallError> {
     let mut form = multipart::Form::new();
     for part in parts {
         let mut made = multipart::Part::bytes(part.bytes.clone());

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use swirl_model::Data;
 
-use super::document::{Found, OpenApi};
+use super::document::{FoundOperation, OpenApi};
 use super::media::body_kind;
 use super::node::Node;
 use super::openapi3;
@@ -11,7 +11,7 @@ use super::operation::{BodyKind, Location, Operation, Parameter, RequestBody};
 use super::read::Format;
 use crate::types::fits::{self, Fits, Form, Resolve, ValueLocation, did_you_mean, nearest};
 use crate::types::misfit::{below, messages};
-use crate::types::{Known, Misfit};
+use crate::types::{Misfit, StaticValue};
 
 impl Resolve for OpenApi {
     fn follow<'a>(&'a self, node: Node<'a>) -> Option<Node<'a>> {
@@ -22,18 +22,18 @@ impl Resolve for OpenApi {
 /// The size of a schema that is kept for checks of the values that expressions give.
 const KEPT_NODES_MAX: usize = 500;
 
-type Members<'a> = Vec<(&'a str, &'a Known)>;
+type Members<'a> = Vec<(&'a str, &'a StaticValue)>;
 
 /// The reasons why a call with these arguments would fail.
 pub(super) fn arguments(
     document: &OpenApi,
     operation: &Operation,
-    arguments: &Known,
+    arguments: &StaticValue,
 ) -> Vec<Misfit> {
     let mut rest: Members<'_> = match arguments {
-        Known::Unknown => return Vec::new(),
-        Known::Null => Vec::new(),
-        Known::Object(members) => members
+        StaticValue::Unknown => return Vec::new(),
+        StaticValue::Null => Vec::new(),
+        StaticValue::Object(members) => members
             .iter()
             .map(|(name, value)| (name.as_str(), value))
             .collect(),
@@ -51,7 +51,7 @@ pub(super) fn arguments(
     let mut missing: Vec<&Parameter> = Vec::new();
     for parameter in &operation.parameters {
         let taken = take(&mut rest, operation, parameter);
-        let taken = taken.filter(|(_, value)| **value != Known::Null);
+        let taken = taken.filter(|(_, value)| **value != StaticValue::Null);
         match taken {
             None if parameter.required => missing.push(parameter),
             None => {}
@@ -82,7 +82,9 @@ pub(super) fn arguments(
     match &operation.body {
         None => {
             let given: Vec<&str> = match arguments {
-                Known::Object(members) => members.iter().map(|(name, _)| name.as_str()).collect(),
+                StaticValue::Object(members) => {
+                    members.iter().map(|(name, _)| name.as_str()).collect()
+                }
                 _ => Vec::new(),
             };
             let free = || {
@@ -123,7 +125,7 @@ impl Kept {
         if self.0.is_empty() {
             return None;
         }
-        let Known::Object(members) = Known::from(Value::from(arguments)) else {
+        let StaticValue::Object(members) = StaticValue::from(Value::from(arguments)) else {
             return None;
         };
         let mut rest: Members<'_> = members
@@ -132,7 +134,7 @@ impl Kept {
             .collect();
         self.0.iter().find_map(|(parameter, schema)| {
             let (name, value) = take(&mut rest, operation, parameter)?;
-            if *value == Known::Null {
+            if *value == StaticValue::Null {
                 return None;
             }
             let form = match parameter.json {
@@ -177,7 +179,7 @@ fn take<'a>(
     rest: &mut Members<'a>,
     operation: &Operation,
     parameter: &Parameter,
-) -> Option<(&'a str, &'a Known)> {
+) -> Option<(&'a str, &'a StaticValue)> {
     let namesakes = operation.parameters.iter();
     let is_only = namesakes
         .filter(|other| other.name == parameter.name)
@@ -213,7 +215,7 @@ fn schema_of<'a>(document: &OpenApi, node: &Node<'a>) -> Option<Node<'a>> {
 
 fn body(
     document: &OpenApi,
-    found: &Found<'_>,
+    found: &FoundOperation<'_>,
     body: &RequestBody,
     rest: Members<'_>,
 ) -> Vec<Misfit> {
@@ -257,7 +259,7 @@ fn body(
                 .into_iter()
                 .map(|(name, value)| (name.to_owned(), value.clone()));
             (
-                Known::Object(members.collect()),
+                StaticValue::Object(members.collect()),
                 String::new(),
                 String::new(),
             )
@@ -270,10 +272,10 @@ fn body(
         BodyKind::Multipart => {
             let missing = body.properties.iter().filter(|known| {
                 let given = value.get(&known.name);
-                known.required && given.is_none_or(|given| *given == Known::Null)
+                known.required && given.is_none_or(|given| *given == StaticValue::Null)
             });
             return missing
-                .filter(|_| matches!(value, Known::Object(_)))
+                .filter(|_| matches!(value, StaticValue::Object(_)))
                 .map(|known| format!("the argument `{}` is missing", known.name).into())
                 .collect();
         }
@@ -297,7 +299,7 @@ fn body(
 
 fn body_schema<'a>(
     document: &'a OpenApi,
-    found: &Found<'a>,
+    found: &FoundOperation<'a>,
     body: &RequestBody,
 ) -> Option<Node<'a>> {
     match document.format {
@@ -319,7 +321,7 @@ fn body_schema<'a>(
 
 /// The parts of an answer that the service would not return. The answer must fit the schema of one of the success
 /// statuses that have one.
-pub(super) fn answer(document: &OpenApi, id: &str, answer: &Known) -> Vec<String> {
+pub(super) fn answer(document: &OpenApi, id: &str, answer: &StaticValue) -> Vec<String> {
     let Ok(found) = document.find(id) else {
         return Vec::new();
     };

@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::document::{Found, OpenApi};
+use super::document::{FoundOperation, OpenApi};
 use super::error::Error;
 use super::operation::Operation;
 use super::read::Format;
@@ -19,7 +19,7 @@ impl OpenApi {
 
     /// The same, with the service's address for a document that has none.
     pub(crate) fn operation_at(&self, id: &str, server: Option<&Url>) -> Result<Operation, Error> {
-        let found = Found {
+        let found = FoundOperation {
             server: server.cloned(),
             ..self.find(id)?
         };

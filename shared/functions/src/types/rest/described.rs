@@ -10,7 +10,7 @@ use swirl_ports::CallRequest;
 use super::{CallContext, OpenApi, Operation, check, security};
 use crate::CallError;
 use crate::types::service::TRACEPARENT;
-use crate::types::{Clients, CompiledFunction, Context, Known, Misfit};
+use crate::types::{Clients, CompiledFunction, Context, Misfit, StaticValue};
 
 pub(super) struct RestFunction {
     operation: Operation,
@@ -55,18 +55,18 @@ impl CompiledFunction for RestFunction {
         Ok(())
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         match &self.document {
             Some(document) => check::arguments(document, &self.operation, arguments),
             None => Vec::new(),
         }
     }
 
-    fn check_auth(&self, auth: AuthScheme, arguments: &Known) -> Option<String> {
+    fn check_auth(&self, auth: AuthScheme, arguments: &StaticValue) -> Option<String> {
         security::misfit(&self.operation, auth, arguments)
     }
 
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
+    fn check_answer(&self, answer: &StaticValue) -> Vec<String> {
         match &self.document {
             Some(document) => check::answer(document, &self.operation.id, answer),
             None => Vec::new(),

@@ -162,9 +162,9 @@ impl OpenApi {
         Ok((target, pointer.into_owned()))
     }
 
-    pub(crate) fn find(&self, id: &str) -> Result<Found<'_>, Error> {
+    pub(crate) fn find(&self, id: &str) -> Result<FoundOperation<'_>, Error> {
         let mut ids = Vec::new();
-        let mut found: Option<Found<'_>> = None;
+        let mut found: Option<FoundOperation<'_>> = None;
         let mut unread = None;
         let root = self.root();
         for (path, item) in root
@@ -199,7 +199,7 @@ impl OpenApi {
                     });
                 }
                 let (method, path) = (method.to_uppercase(), path.to_owned());
-                found = Some(Found {
+                found = Some(FoundOperation {
                     path,
                     method,
                     item: item.clone(),
@@ -221,7 +221,7 @@ impl OpenApi {
 }
 
 /// An operation and its location.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundOperation<'a> {
     pub(crate) path: String,
     pub(crate) method: String,
     pub(crate) item: Node<'a>,

@@ -7,7 +7,7 @@ use super::described::RestFunction;
 use super::library::parts;
 use super::task::TaskCall;
 use super::{Library, Operation, Refused, inline};
-use crate::problem::{Part, Unusable};
+use crate::problem::{FaultyPart, Unusable};
 use crate::servers::unknown;
 use crate::types::{CompileResult, Compiled, Documents, FunctionType, NOWHERE, Unaddressed};
 
@@ -26,7 +26,7 @@ fn document(function: &Function) -> Option<&str> {
 
 fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileResult> {
     let mut library = Library::default();
-    let operations: Vec<Option<Result<Found, Unusable>>> = functions
+    let operations: Vec<Option<Result<CallableOperation, Unusable>>> = functions
         .iter()
         .map(|function| {
             let is_inline = inline::is_inline(function);
@@ -56,13 +56,13 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
 }
 
 /// An operation, and the reason why it cannot be called, if nothing says where its service is.
-type Found = (Operation, Option<String>);
+type CallableOperation = (Operation, Option<String>);
 
 fn operation(
     library: &mut Library,
     function: &Function,
     documents: &Documents<'_>,
-) -> Result<Found, Unusable> {
+) -> Result<CallableOperation, Unusable> {
     let found = match library.operation(function, documents) {
         Err(Refused::NoAddress(uri, reason)) => {
             let service = format!("the service of `{uri}` ({reason})");
@@ -74,9 +74,9 @@ fn operation(
         found => found.map(|operation| (operation, None)),
     };
     found.map_err(|refused| match refused {
-        Refused::Unknown(reason) => Unusable::at(Part::Operation, reason),
+        Refused::Unknown(reason) => Unusable::at(FaultyPart::Operation, reason),
         Refused::Wrong(reason) => reason.into(),
-        Refused::NoAddress(uri, reason) => Unusable::from(reason).of(&uri),
+        Refused::NoAddress(uri, reason) => Unusable::from(reason).in_document(&uri),
         Refused::Missing(uri) => {
             format!("`{uri}`, which its document refers to, isn't among the definition's resources")
                 .into()

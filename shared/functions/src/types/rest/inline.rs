@@ -30,7 +30,7 @@ pub(crate) fn server(function: &Function) -> Result<Option<String>, String> {
     let Some(given) = function.metadata.get(SERVER) else {
         return Ok(None);
     };
-    let text = given.as_str().ok_or("`metadata.server` must be a text")?;
+    let text = given.as_str().ok_or("`metadata.server` must be a string")?;
     let url = service_url(text, "`metadata.server`")?;
     if url.query().is_some() || url.fragment().is_some() {
         return Err(format!(

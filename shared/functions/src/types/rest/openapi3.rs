@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use super::document::{Found, OpenApi};
+use super::document::{FoundOperation, OpenApi};
 use super::error::Error;
 use super::media::{accept, body_kind, content_type};
 use super::node::Node;
@@ -12,7 +12,7 @@ use super::{schema, schemes, server};
 pub(crate) fn operation(
     document: &OpenApi,
     id: &str,
-    found: &Found<'_>,
+    found: &FoundOperation<'_>,
 ) -> Result<Operation, Error> {
     let mut parameters = Vec::new();
     for node in parameter_nodes(document, found)? {
@@ -55,7 +55,7 @@ pub(crate) fn operation(
 /// The parameters of the path and the operation. The operation's parameters take precedence.
 pub(crate) fn parameter_nodes<'a>(
     document: &'a OpenApi,
-    found: &Found<'a>,
+    found: &FoundOperation<'a>,
 ) -> Result<Vec<Node<'a>>, Error> {
     let mut all: Vec<Node<'a>> = Vec::new();
     for level in [&found.item, &found.operation] {
@@ -249,7 +249,10 @@ pub(crate) fn is_success(status: &str) -> bool {
 
 /// Rules of both formats: API keys are parameters too, some headers are set by us, and the path's variables must be
 /// declared.
-pub(crate) fn finish(mut operation: Operation, found: &Found<'_>) -> Result<Operation, Error> {
+pub(crate) fn finish(
+    mut operation: Operation,
+    found: &FoundOperation<'_>,
+) -> Result<Operation, Error> {
     for scheme in operation.security.iter().flatten() {
         let Scheme::ApiKey { location, name } = scheme else {
             continue;

@@ -100,7 +100,7 @@ pub(crate) fn build(operation: &Operation, arguments: &Data) -> Result<Request, 
         _ => {
             let gave = arguments.kind_in_words();
             return Err(refuse(format!(
-                "the arguments must be an object, and are {gave}"
+                "the arguments must be an object, but are {gave}"
             )));
         }
     };
@@ -361,7 +361,7 @@ paths:
             (data!({"kind": "k"}), "the arguments `id`, `q` are missing"),
             (
                 data!([1]),
-                "the arguments must be an object, and are an array",
+                "the arguments must be an object, but are an array",
             ),
             (full("q", Data::NULL), "the argument `q` is missing"),
             (

@@ -1,12 +1,15 @@
 //! The security requirements of an operation.
 
-use super::document::{Found, OpenApi};
+use super::document::{FoundOperation, OpenApi};
 use super::error::Error;
 use super::node::Node;
 use super::operation::{Location, Scheme};
 
 /// For OpenAPI 3.
-pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<Vec<Vec<Scheme>>, Error> {
+pub(crate) fn openapi3(
+    document: &OpenApi,
+    found: &FoundOperation<'_>,
+) -> Result<Vec<Vec<Scheme>>, Error> {
     let root = document.root();
     let schemes = root
         .get("components")
@@ -17,7 +20,7 @@ pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<Vec<Vec<
 /// The alternatives in the operation's `security`, or else in the document's.
 pub(crate) fn requirements(
     document: &OpenApi,
-    found: &Found<'_>,
+    found: &FoundOperation<'_>,
     schemes: Option<&Node<'_>>,
     scheme: &dyn Fn(&Node<'_>) -> Result<Scheme, Error>,
 ) -> Result<Vec<Vec<Scheme>>, Error> {

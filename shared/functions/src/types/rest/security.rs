@@ -12,7 +12,7 @@ use super::operation::{Location, Operation, Scheme};
 use super::request::Request;
 use super::style;
 use crate::auth::Auth;
-use crate::types::Known;
+use crate::types::StaticValue;
 use crate::{CallError, CallErrorKind};
 
 /// A document's name for a digest.
@@ -82,15 +82,15 @@ pub(crate) fn carrier(
 pub(crate) fn misfit(
     operation: &Operation,
     scheme: AuthScheme,
-    arguments: &Known,
+    arguments: &StaticValue,
 ) -> Option<String> {
     let may_be_given = |scheme: &Scheme| match (scheme, arguments) {
-        (Scheme::ApiKey { location, name }, Known::Object(members)) => {
+        (Scheme::ApiKey { location, name }, StaticValue::Object(members)) => {
             let qualified = format!("{}.{name}", location.name());
             let mut names = members.iter().map(|(name, _)| name);
             names.any(|given| given == name || *given == qualified)
         }
-        (Scheme::ApiKey { .. }, Known::Unknown) => true,
+        (Scheme::ApiKey { .. }, StaticValue::Unknown) => true,
         _ => false,
     };
     let fits = |alternative: &Vec<Scheme>| {
@@ -156,7 +156,7 @@ pub(crate) fn place(
     secret: &str,
 ) -> Result<(), CallError> {
     if !matches!(carrier, Carrier::ApiKey { .. }) && request.headers.contains_key("authorization") {
-        let message = "the argument `Authorization` and the function's auth exclude each other";
+        let message = "the argument `Authorization` and the function's auth can't be combined";
         return Err(CallError::arguments(message));
     }
     request.secrets.push(secret.to_owned());

@@ -3,14 +3,14 @@
 use serde_json::Value;
 use url::Url;
 
-use super::document::{Found, OpenApi};
+use super::document::{FoundOperation, OpenApi};
 use super::error::Error;
 use super::node::Node;
 
 /// The first server of the operation, else of its path, else of the document, else the given one, else `/`. A relative
 /// URL is resolved against the document's own URL, or else against the given one. A server without a usable address
 /// counts as none.
-pub(crate) fn openapi3(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
+pub(crate) fn openapi3(document: &OpenApi, found: &FoundOperation<'_>) -> Result<String, Error> {
     or_given(openapi3_stated(document, found), found.server.as_ref())
 }
 
@@ -26,7 +26,7 @@ fn or_given(stated: Result<String, Error>, given: Option<&Url>) -> Result<String
     }
 }
 
-fn openapi3_stated(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
+fn openapi3_stated(document: &OpenApi, found: &FoundOperation<'_>) -> Result<String, Error> {
     let root = document.root();
     let first = [&found.operation, &found.item, &root]
         .into_iter()
@@ -49,11 +49,11 @@ fn openapi3_stated(document: &OpenApi, found: &Found<'_>) -> Result<String, Erro
 }
 
 /// The scheme of the document's own URI if it is listed or no scheme is listed, otherwise `https` before `http`.
-pub(crate) fn swagger2(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
+pub(crate) fn swagger2(document: &OpenApi, found: &FoundOperation<'_>) -> Result<String, Error> {
     or_given(swagger2_stated(document, found), found.server.as_ref())
 }
 
-fn swagger2_stated(document: &OpenApi, found: &Found<'_>) -> Result<String, Error> {
+fn swagger2_stated(document: &OpenApi, found: &FoundOperation<'_>) -> Result<String, Error> {
     let root = document.root();
     let own = document
         .uri()

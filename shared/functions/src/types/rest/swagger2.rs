@@ -2,7 +2,7 @@
 //!
 //! `body` and `formData` parameters become a request body, and `collectionFormat` becomes a style.
 
-use super::document::{Found, OpenApi};
+use super::document::{FoundOperation, OpenApi};
 use super::error::Error;
 use super::media::{accept, body_kind, content_type};
 use super::node::Node;
@@ -16,7 +16,7 @@ use super::{schema, server};
 pub(crate) fn operation(
     document: &OpenApi,
     id: &str,
-    found: &Found<'_>,
+    found: &FoundOperation<'_>,
 ) -> Result<Operation, Error> {
     let (mut parameters, mut form, mut body) = (Vec::new(), Vec::new(), None);
     for node in parameter_nodes(document, found)? {
@@ -55,7 +55,7 @@ pub(crate) fn operation(
     finish(operation, found)
 }
 
-fn media_types(document: &OpenApi, found: &Found<'_>, key: &str) -> Vec<String> {
+fn media_types(document: &OpenApi, found: &FoundOperation<'_>, key: &str) -> Vec<String> {
     let list = found
         .operation
         .get(key)

@@ -13,7 +13,7 @@ use super::{CallContext, OpenApi, Operation, check, security};
 use crate::CallError;
 use crate::types::service::{IDEMPOTENCY_KEY, TRACEPARENT};
 use crate::types::task_answer::{Wanted, in_words, output};
-use crate::types::{Clients, CompiledFunction, Context, Known, Misfit};
+use crate::types::{Clients, CompiledFunction, Context, Misfit, StaticValue};
 
 /// Headers that aren't parameters of the operation.
 const OWN_HEADERS: [&str; 3] = ["accept", IDEMPOTENCY_KEY, TRACEPARENT];
@@ -91,14 +91,14 @@ impl CompiledFunction for TaskCall {
         Ok(())
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         match &self.document {
             Some(document) => check::arguments(document, &self.operation, arguments),
             None => Vec::new(),
         }
     }
 
-    fn check_auth(&self, auth: AuthScheme, arguments: &Known) -> Option<String> {
+    fn check_auth(&self, auth: AuthScheme, arguments: &StaticValue) -> Option<String> {
         security::misfit(&self.operation, auth, arguments)
     }
 }

@@ -248,6 +248,7 @@ impl RpcCaller {
         let secrets = [own, outgoing.secrets].concat();
         if let Some(authorization) = authorization {
             metadata.insert(AUTHORIZATION, header(authorization)?);
+            exchange::note_credentials(authorization.value.expose());
         }
         let noted = |code: Option<Code>| {
             exchange::note_grpc(host, port, method.path.as_str(), code.map(i32::from));

@@ -7,13 +7,13 @@ use super::message::{MESSAGES, NOT_OBJECTS, VALUE, requests};
 use super::number;
 use crate::types::fits::did_you_mean;
 use crate::types::misfit::{below, messages};
-use crate::types::{Known, Misfit};
+use crate::types::{Misfit, StaticValue};
 
 /// The maximum depth of nested messages.
 const DEPTH_MAX: usize = 64;
 
 /// The reasons why a call would be refused before anything is sent.
-pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Misfit> {
+pub(super) fn arguments(method: &MethodDescriptor, arguments: &StaticValue) -> Vec<Misfit> {
     if let Some(whole) = arguments.whole() {
         // Everything is known, so the call's own parser checks it.
         let mut found = Vec::new();
@@ -45,14 +45,14 @@ pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Mis
         return found;
     }
     match arguments.get(MESSAGES) {
-        Some(Known::List(messages)) => {
+        Some(StaticValue::List(messages)) => {
             for (index, one) in messages.iter().enumerate() {
                 let at = ValueLocation::root().below(MESSAGES).item(index);
                 look(&message, one, &at, DEPTH_MAX, &mut found);
             }
         }
         Some(_) => {}
-        None if matches!(arguments, Known::Object(_)) => {
+        None if matches!(arguments, StaticValue::Object(_)) => {
             let message = format!(
                 "the method takes a stream: its only argument is `{MESSAGES}`, a list of messages of \
                  the type {}",
@@ -66,11 +66,11 @@ pub(super) fn arguments(method: &MethodDescriptor, arguments: &Known) -> Vec<Mis
 }
 
 /// The parts of an answer that the service would not return.
-pub(super) fn answer(method: &MethodDescriptor, answer: &Known) -> Vec<String> {
+pub(super) fn answer(method: &MethodDescriptor, answer: &StaticValue) -> Vec<String> {
     let message = method.output();
     let mut found = Vec::new();
     match (method.is_server_streaming(), answer) {
-        (true, Known::List(answers)) => {
+        (true, StaticValue::List(answers)) => {
             for (index, one) in answers.iter().enumerate() {
                 let at = ValueLocation::root().item(index);
                 look(&message, one, &at, DEPTH_MAX, &mut found);
@@ -126,7 +126,7 @@ impl ValueLocation {
 
 fn look(
     message: &MessageDescriptor,
-    value: &Known,
+    value: &StaticValue,
     at: &ValueLocation,
     depth: usize,
     found: &mut Vec<Misfit>,
@@ -134,9 +134,12 @@ fn look(
     // These messages have JSON forms of their own.
     if depth == 0 || message.full_name().starts_with("google.protobuf.") {
         let name = message.full_name();
-        if at.name.is_empty() && NOT_OBJECTS.contains(&name) && matches!(value, Known::Object(_)) {
+        if at.name.is_empty()
+            && NOT_OBJECTS.contains(&name)
+            && matches!(value, StaticValue::Object(_))
+        {
             let strays = match value {
-                Known::Object(members) => members.iter().any(|(name, _)| name != VALUE),
+                StaticValue::Object(members) => members.iter().any(|(name, _)| name != VALUE),
                 _ => false,
             };
             if strays {
@@ -147,13 +150,13 @@ fn look(
         return;
     }
     let members = match value {
-        Known::Object(members) => members,
-        Known::Unknown | Known::Null => return,
+        StaticValue::Object(members) => members,
+        StaticValue::Unknown | StaticValue::Null => return,
         other => {
             let what = if at.name.is_empty() { "it" } else { &at.name };
             let kind = other.kind();
             found.push(at.misfit(format!(
-                "{what} must be an object, the message {}, and is {kind}",
+                "{what} must be an object, the message {}, but is {kind}",
                 message.full_name()
             )));
             return;
@@ -180,13 +183,13 @@ fn look(
             continue;
         };
         match value {
-            Known::Unknown | Known::Null => {}
-            Known::List(items) if field.is_list() => {
+            StaticValue::Unknown | StaticValue::Null => {}
+            StaticValue::List(items) if field.is_list() => {
                 for (index, item) in items.iter().enumerate() {
                     single(&field, item, &at.item(index), depth, found);
                 }
             }
-            Known::Object(members) if field.is_map() => {
+            StaticValue::Object(members) if field.is_map() => {
                 if let Kind::Message(entry) = field.kind() {
                     let of = entry.map_entry_value_field();
                     for (key, item) in members {
@@ -201,7 +204,7 @@ fn look(
                     "an object"
                 };
                 let (name, kind) = (&at.name, other.kind());
-                found.push(at.misfit(format!("`{name}` must be {wanted}, and is {kind}")));
+                found.push(at.misfit(format!("`{name}` must be {wanted}, but is {kind}")));
             }
             value => single(&field, value, &at, depth, found),
         }
@@ -210,21 +213,21 @@ fn look(
 
 fn single(
     field: &FieldDescriptor,
-    value: &Known,
+    value: &StaticValue,
     at: &ValueLocation,
     depth: usize,
     found: &mut Vec<Misfit>,
 ) {
     let wanted = match (field.kind(), value) {
-        (_, Known::Unknown | Known::Null) => return,
+        (_, StaticValue::Unknown | StaticValue::Null) => return,
         (Kind::Message(message), value) => {
             return look(&message, value, at, depth - 1, found);
         }
-        (Kind::Bool, Known::Bool(_)) => return,
+        (Kind::Bool, StaticValue::Bool(_)) => return,
         (Kind::Bool, _) => "true or false",
-        (Kind::String | Kind::Bytes, Known::Text(_)) => return,
-        (Kind::String | Kind::Bytes, _) => "a text",
-        (Kind::Enum(of), Known::Text(Some(name))) if of.get_value_by_name(name).is_none() => {
+        (Kind::String | Kind::Bytes, StaticValue::Text(_)) => return,
+        (Kind::String | Kind::Bytes, _) => "a string",
+        (Kind::Enum(of), StaticValue::Text(Some(name))) if of.get_value_by_name(name).is_none() => {
             let names: Vec<String> = of.values().map(|value| value.name().to_owned()).collect();
             let hint = did_you_mean(name, names.iter().map(String::as_str));
             found.push(at.misfit(format!(
@@ -234,31 +237,31 @@ fn single(
             )));
             return;
         }
-        (Kind::Enum(_), Known::Text(_) | Known::Number(_)) => return,
+        (Kind::Enum(_), StaticValue::Text(_) | StaticValue::Number(_)) => return,
         (Kind::Enum(_), _) => "the name of a value",
         // Numbers may be given as strings of digits, and floats as `NaN`.
-        (kind, Known::Number(Some(number))) => {
+        (kind, StaticValue::Number(Some(number))) => {
             let text = number.to_string();
             found.extend(
                 number::misfit(&kind, &text)
-                    .map(|why| at.misfit(format!("`{}` must be {why}, and is {text}", at.name))),
+                    .map(|why| at.misfit(format!("`{}` must be {why}, but is {text}", at.name))),
             );
             return;
         }
-        (kind, Known::Text(Some(text))) => {
+        (kind, StaticValue::Text(Some(text))) => {
             found.extend(number::misfit(&kind, text).map(|why| {
                 at.misfit(format!(
-                    "`{}` must be {why}, and is the text `{text}`",
+                    "`{}` must be {why}, but is the string `{text}`",
                     at.name
                 ))
             }));
             return;
         }
-        (_, Known::Number(None) | Known::Text(None)) => return,
+        (_, StaticValue::Number(None) | StaticValue::Text(None)) => return,
         (_, _) => "a number",
     };
     let (name, kind) = (&at.name, value.kind());
-    found.push(at.misfit(format!("`{name}` must be {wanted}, and is {kind}")));
+    found.push(at.misfit(format!("`{name}` must be {wanted}, but is {kind}")));
 }
 
 #[cfg(test)]
@@ -291,7 +294,7 @@ mod tests {
     }
 
     fn found(name: &str, value: Value) -> String {
-        messages(arguments(&method(name), &Known::from(value))).join("; ")
+        messages(arguments(&method(name), &StaticValue::from(value))).join("; ")
     }
 
     #[test]
@@ -308,16 +311,19 @@ mod tests {
             ),
             (
                 json!({"userName": 5}),
-                "`userName` must be a text, and is a number",
+                "`userName` must be a string, but is a number",
             ),
             (
                 json!({"friend": {"active": "yes"}}),
-                "`friend.active` must be true or false, and is a text",
+                "`friend.active` must be true or false, but is a string",
             ),
-            (json!({"tags": "a"}), "`tags` must be a list, and is a text"),
+            (
+                json!({"tags": "a"}),
+                "`tags` must be a list, but is a string",
+            ),
             (
                 json!({"tags": [1]}),
-                "`tags[0]` must be a text, and is a number",
+                "`tags[0]` must be a string, but is a number",
             ),
             (
                 json!({"colour": "REDD"}),
@@ -325,15 +331,15 @@ mod tests {
             ),
             (
                 json!({"marks": {"x": true}}),
-                "`marks.x` must be a number, and is true or false",
+                "`marks.x` must be a number, but is true or false",
             ),
             (
                 json!({"age": "old"}),
-                "`age` must be a whole number from -2147483648 to 2147483647, and is the text `old`",
+                "`age` must be a whole number from -2147483648 to 2147483647, but is the string `old`",
             ),
             (
                 json!({"age": 3000000000u64, "marks": {"x": 1.5}}),
-                "`age` must be a whole number from -2147483648 to 2147483647, and is 3000000000; `marks.x` must be \
+                "`age` must be a whole number from -2147483648 to 2147483647, but is 3000000000; `marks.x` must be \
                  a whole number from -2147483648 to 2147483647, and is 1.5",
             ),
         ] {
@@ -342,15 +348,15 @@ mod tests {
         // Errors that only the call's own parser finds.
         assert!(found("Add", json!({"since": "yesterday"})).contains("since"));
         // An unknown value doesn't hide an error in another one.
-        let partly = Known::Object(vec![
-            ("userName".to_owned(), Known::Unknown),
-            ("age".to_owned(), Known::Text(Some("old".to_owned()))),
+        let partly = StaticValue::Object(vec![
+            ("userName".to_owned(), StaticValue::Unknown),
+            ("age".to_owned(), StaticValue::Text(Some("old".to_owned()))),
         ]);
         assert_eq!(arguments(&method("Add"), &partly)[0].at, "/age");
-        let unknown = Known::Object(vec![
-            ("userName".to_owned(), Known::Unknown),
-            ("age".to_owned(), Known::Text(None)),
-            ("activ".to_owned(), Known::Bool(true)),
+        let unknown = StaticValue::Object(vec![
+            ("userName".to_owned(), StaticValue::Unknown),
+            ("age".to_owned(), StaticValue::Text(None)),
+            ("activ".to_owned(), StaticValue::Bool(true)),
         ]);
         assert_eq!(
             messages(arguments(&method("Add"), &unknown)),
@@ -363,7 +369,7 @@ mod tests {
         assert_eq!(found("All", json!({"messages": [{"age": 1}]})), "");
         assert!(found("All", json!({"messages": [{"agee": 1}]})).contains("agee"));
         assert!(found("All", json!({"age": 1})).contains("its only argument is `messages`"));
-        let partly = Known::Object(vec![("age".to_owned(), Known::Unknown)]);
+        let partly = StaticValue::Object(vec![("age".to_owned(), StaticValue::Unknown)]);
         assert!(
             arguments(&method("All"), &partly)[0]
                 .message
@@ -373,7 +379,7 @@ mod tests {
         assert!(found("Name", json!({"name": "Ada"})).contains("its only argument is `value`"));
         let answers = answer(
             &method("All"),
-            &Known::from(json!([{"age": 1}, {"old": 1}])),
+            &StaticValue::from(json!([{"age": 1}, {"old": 1}])),
         );
         assert_eq!(answers, ["the message User has no field `[1].old`"]);
     }

@@ -17,8 +17,8 @@ use crate::problem::Unusable;
 use crate::servers::unknown;
 use crate::types::task_answer::{described, in_words};
 use crate::types::{
-    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Known,
-    Misfit, NOWHERE, Settings, Unaddressed,
+    Clients, CompileResult, Compiled, CompiledFunction, Context, Documents, FunctionType, Misfit,
+    NOWHERE, Settings, StaticValue, Unaddressed,
 };
 use crate::{CallError, CallErrorKind};
 
@@ -74,7 +74,7 @@ fn compile(functions: &[&Function], documents: &Documents<'_>) -> Vec<CompileRes
             .as_ref()
             .map_err(|reason| Unusable::from(reason.clone()))
             .and_then(|proto| proto.method(service, method))
-            .map_err(|why| why.of(uri))?;
+            .map_err(|why| why.in_document(uri))?;
         let service = descriptor.parent_service();
         let found = server(
             function,
@@ -121,7 +121,7 @@ fn server(
 ) -> Result<Result<Server, String>, String> {
     let servers = &settings.servers;
     let given = servers.of_service(full_name, name);
-    if let Some(server) = given.or_else(|| servers.of(function, Some(document))) {
+    if let Some(server) = given.or_else(|| servers.address_of(function, Some(document))) {
         let server = server.as_str().parse::<Server>();
         let wrong = |error| format!("`functions.servers`, `{full_name}`: {error}");
         return server.map(Ok).map_err(wrong);
@@ -130,7 +130,7 @@ fn server(
         let service = format!("the service `{full_name}`");
         return Ok(Err(unknown(full_name, &service, "grpc://host:port")));
     };
-    let text = own.as_str().ok_or("`metadata.server` must be a text")?;
+    let text = own.as_str().ok_or("`metadata.server` must be a string")?;
     let redirected = url::Url::parse(text).ok();
     let redirected = redirected.and_then(|url| servers.redirected(&url));
     let text = redirected.as_ref().map_or(text, url::Url::as_str);
@@ -172,11 +172,11 @@ impl CompiledFunction for RpcFunction {
         })
     }
 
-    fn check(&self, arguments: &Known) -> Vec<Misfit> {
+    fn check(&self, arguments: &StaticValue) -> Vec<Misfit> {
         check::arguments(&self.method.descriptor, arguments)
     }
 
-    fn check_answer(&self, answer: &Known) -> Vec<String> {
+    fn check_answer(&self, answer: &StaticValue) -> Vec<String> {
         check::answer(&self.method.descriptor, answer)
     }
 }

@@ -6,7 +6,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 
 use super::google::GoogleApi;
 use super::sources::Sources;
-use crate::problem::{Part, Unusable};
+use crate::problem::{FaultyPart, Unusable};
 
 /// The minimum similarity for suggesting a name.
 const LIKENESS_MIN: f64 = 0.75;
@@ -54,7 +54,7 @@ impl Proto {
                 .collect();
             let (service, hint) = (service.full_name(), suggest(method, &known));
             let reason = format!("the service `{service}` has no method `{method}`; {hint}");
-            Unusable::at(Part::Method, reason)
+            Unusable::at(FaultyPart::Method, reason)
         })
     }
 
@@ -73,7 +73,7 @@ impl Proto {
         }
         let known: Vec<String> = own.iter().map(|known| known.name().to_owned()).collect();
         let reason = format!("it has no service `{name}`; {}", suggest(name, &known));
-        Err(Unusable::at(Part::Service, reason))
+        Err(Unusable::at(FaultyPart::Service, reason))
     }
 }
 

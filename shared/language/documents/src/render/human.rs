@@ -164,7 +164,7 @@ mod tests {
     fn blocks() {
         let shown = human("greet.yaml", TEXT, &findings(), Colour::No);
         insta::assert_snapshot!(shown, @r#"
-        greet.yaml:4:5: error[duplicate-key]: the key 'name' is there twice
+        greet.yaml:4:5: error[duplicate-key]: the key 'name' appears twice
         4 |     name: B
           |     ^
         3 |   - name: A
@@ -174,7 +174,7 @@ mod tests {
         greet.yaml:5:7: warning[leading-zero]: '012' is a decimal number in YAML 1.2, and loses its zeros
         5 | year: 012
           |       ^
-          = hint: put it in quotes if it is a text, write 0o... if it is octal
+          = hint: put it in quotes if it is a string, write 0o... if it is octal
 
         greet.yaml: 1 error, 1 warning
         "#);

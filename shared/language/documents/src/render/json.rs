@@ -53,7 +53,7 @@ mod tests {
             {
               "severity": "error",
               "code": "duplicate-key",
-              "message": "the key 'name' is there twice",
+              "message": "the key 'name' appears twice",
               "path": "/states/0/name",
               "line": 4,
               "column": 5,
@@ -72,7 +72,7 @@ mod tests {
               "path": "/year",
               "line": 5,
               "column": 7,
-              "hint": "put it in quotes if it is a text, write 0o... if it is octal"
+              "hint": "put it in quotes if it is a string, write 0o... if it is octal"
             }
           ]
         }

@@ -15,7 +15,7 @@ pub struct SarifFile<'a> {
 
 /// A single run over all files.
 pub fn sarif(version: &str, files: &[SarifFile<'_>]) -> String {
-    let rules: Vec<&codes::Entry> = codes::TABLE
+    let rules: Vec<&codes::CodeEntry> = codes::TABLE
         .iter()
         .filter(|entry| {
             files
@@ -54,7 +54,7 @@ pub fn sarif(version: &str, files: &[SarifFile<'_>]) -> String {
     format!("{document:#}\n")
 }
 
-fn result(uri: &str, diagnostic: &Diagnostic, rules: &[&codes::Entry]) -> Value {
+fn result(uri: &str, diagnostic: &Diagnostic, rules: &[&codes::CodeEntry]) -> Value {
     let text = match &diagnostic.hint {
         Some(hint) => format!("{} ({hint})", diagnostic.message),
         None => diagnostic.message.clone(),
@@ -164,7 +164,7 @@ mod tests {
                   "ruleId": "duplicate-key",
                   "level": "error",
                   "message": {
-                    "text": "the key 'name' is there twice (remove one of the two, or rename it)"
+                    "text": "the key 'name' appears twice (remove one of the two, or rename it)"
                   },
                   "locations": [
                     {
@@ -213,7 +213,7 @@ mod tests {
                   "ruleId": "leading-zero",
                   "level": "warning",
                   "message": {
-                    "text": "'012' is a decimal number in YAML 1.2, and loses its zeros (put it in quotes if it is a text, write 0o... if it is octal)"
+                    "text": "'012' is a decimal number in YAML 1.2, and loses its zeros (put it in quotes if it is a string, write 0o... if it is octal)"
                   },
                   "locations": [
                     {

@@ -2,7 +2,7 @@
 
 use super::{Limits, Result_, fatal};
 use crate::codes;
-use crate::diagnostic::{Diagnostic, Place};
+use crate::diagnostic::{Diagnostic, SourceLocation};
 
 pub(super) struct Budget<'l> {
     limits: &'l Limits,
@@ -20,13 +20,13 @@ impl<'l> Budget<'l> {
     }
 
     /// Reserves room for one more value with this many bytes of text and pointer.
-    pub fn take(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
+    pub fn take(&mut self, bytes: usize, place: impl FnOnce() -> SourceLocation) -> Result_<()> {
         self.nodes += 1;
         self.bytes(bytes, place)
     }
 
     /// Reserves room for more bytes.
-    pub fn bytes(&mut self, bytes: usize, place: impl FnOnce() -> Place) -> Result_<()> {
+    pub fn bytes(&mut self, bytes: usize, place: impl FnOnce() -> SourceLocation) -> Result_<()> {
         self.bytes += bytes;
         if self.nodes > self.limits.nodes_max || self.bytes > self.limits.expanded_bytes_max {
             let message = format!(
@@ -41,7 +41,7 @@ impl<'l> Budget<'l> {
     }
 
     /// `depth` is that of the list or object that is about to begin, from 1.
-    pub fn deeper(&self, depth: usize, place: impl FnOnce() -> Place) -> Result_<()> {
+    pub fn deeper(&self, depth: usize, place: impl FnOnce() -> SourceLocation) -> Result_<()> {
         if depth <= self.limits.depth_max {
             return Ok(());
         }
@@ -49,13 +49,13 @@ impl<'l> Budget<'l> {
     }
 }
 
-pub(super) fn too_deep(limits: &Limits, place: Place) -> Box<Diagnostic> {
+pub(super) fn too_deep(limits: &Limits, place: SourceLocation) -> Box<Diagnostic> {
     let message = format!(
         "lists and objects are nested too deeply: at most {} levels are allowed",
         limits.depth_max
     );
     let mut error = fatal(codes::TOO_DEEP, place, message);
-    let hint = "move what is inside into a document of its own, such as a sub-workflow";
+    let hint = "move the inner part into a document of its own, such as a sub-workflow";
     error.hint = Some(hint.to_owned());
     error
 }

@@ -6,11 +6,11 @@ use super::budget::Budget;
 use super::node::{Member, Node, Value, child};
 use super::{Limits, Result_, fatal, number, quoted};
 use crate::codes;
-use crate::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceLocation};
 
 /// The hint for a comment.
 pub(super) const NO_COMMENTS: &str =
-    "JSON has no comments: remove it, or write the document in YAML";
+    "JSON has no comments: remove this one, or write the document in YAML";
 
 /// The hint for a comma after the last element.
 const NO_LAST_COMMA: &str =
@@ -53,7 +53,7 @@ struct Parser<'t> {
     diagnostics: &'t mut Diagnostics,
     /// The first comma after a last element. YAML permits it, so the document is rejected for it only if everything
     /// else is JSON.
-    last_comma: Option<Place>,
+    last_comma: Option<SourceLocation>,
 }
 
 impl Parser<'_> {
@@ -79,8 +79,8 @@ impl Parser<'_> {
         }
     }
 
-    fn here(&self) -> Place {
-        Place {
+    fn here(&self) -> SourceLocation {
+        SourceLocation {
             pointer: String::new(),
             line: self.line,
             column: self.column,
@@ -106,7 +106,7 @@ impl Parser<'_> {
 
     fn value(&mut self, pointer: String, depth: usize) -> Result_<Node> {
         let (line, column) = (self.line, self.column);
-        let place = || Place {
+        let place = || SourceLocation {
             pointer: pointer.clone(),
             line,
             column,
@@ -151,14 +151,14 @@ impl Parser<'_> {
             "true" => Ok(Value::Bool(true, word.into())),
             "false" => Ok(Value::Bool(false, word.into())),
             _ => {
-                let place = Place {
+                let place = SourceLocation {
                     pointer: String::new(),
                     line,
                     column,
                 };
                 let message = format!("expected a value, found {}", quoted(&word));
                 let mut error = fatal(codes::SYNTAX_ERROR, place, message);
-                error.hint = Some("texts need double quotes".to_owned());
+                error.hint = Some("strings need double quotes".to_owned());
                 Err(error)
             }
         }
@@ -177,7 +177,7 @@ impl Parser<'_> {
         }
     }
 
-    fn number(&mut self, place: impl Fn() -> Place) -> Result_<Value> {
+    fn number(&mut self, place: impl Fn() -> SourceLocation) -> Result_<Value> {
         let mut raw = String::new();
         if self.peek() == Some('-') {
             raw.extend(self.bump());
@@ -213,7 +213,7 @@ impl Parser<'_> {
         let mut text = String::new();
         loop {
             match self.peek() {
-                None => return Err(self.wrong("a text is not closed with a double quote")),
+                None => return Err(self.wrong("a string is not closed with a double quote")),
                 Some('"') => {
                     self.bump();
                     return Ok(text);
@@ -223,7 +223,7 @@ impl Parser<'_> {
                     text.push(self.escape()?);
                 }
                 Some(c) if c < ' ' => {
-                    let message = format!("the character {c:?} must be escaped in a text");
+                    let message = format!("the character {c:?} must be escaped in a string");
                     return Err(self.wrong(message));
                 }
                 Some(c) => {
@@ -382,11 +382,11 @@ pub(super) fn duplicate(
     if diagnostics.is_full() {
         return;
     }
-    let message = format!("the key {} is there twice", quoted(&again.key));
+    let message = format!("the key {} appears twice", quoted(&again.key));
     let first = members.iter().find(|member| member.key == again.key);
     // Pointers of members may not have been set yet.
     let pointer = child(&pointer, &again.key);
-    let place = Place {
+    let place = SourceLocation {
         pointer,
         ..again.key_place()
     };
@@ -396,7 +396,7 @@ pub(super) fn duplicate(
     if let Some(first) = first {
         let pointer = diagnostic.pointer.clone();
         diagnostic.related(
-            Place {
+            SourceLocation {
                 pointer,
                 ..first.key_place()
             },
@@ -478,7 +478,7 @@ mod tests {
             ("[nope]", "1:2 expected a value, found 'nope'"),
             (
                 "[\"a\n\"]",
-                "1:4 the character '\\n' must be escaped in a text",
+                "1:4 the character '\\n' must be escaped in a string",
             ),
             (
                 "[\"\\x\"]",

@@ -16,7 +16,7 @@ pub use node::{Member, Node, NodeKind};
 pub use yaml::{Notation, Written, written};
 
 use crate::codes;
-use crate::diagnostic::{Diagnostic, Diagnostics, Place};
+use crate::diagnostic::{Diagnostic, Diagnostics, SourceLocation};
 
 /// The limits for a document. A larger one is rejected with a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,14 +125,14 @@ pub fn read(bytes: &[u8], limits: &Limits) -> Parsed {
 /// Diagnostics are large, so parsers return them boxed.
 type Result_<T> = Result<T, Box<Diagnostic>>;
 
-fn fatal(code: codes::Code, place: Place, message: impl Into<String>) -> Box<Diagnostic> {
+fn fatal(code: codes::Code, place: SourceLocation, message: impl Into<String>) -> Box<Diagnostic> {
     Box::new(Diagnostic::error(code, place, message))
 }
 
 fn empty() -> Diagnostic {
     Diagnostic::error(
         codes::EMPTY_DOCUMENT,
-        Place::default(),
+        SourceLocation::default(),
         "the document is empty",
     )
     .with_hint(
@@ -149,12 +149,16 @@ fn decode(bytes: &[u8], limits: &Limits) -> Result_<String> {
             limits.bytes_max
         );
         let hint = "move large constants or schemas into separate documents";
-        let error = Diagnostic::error(codes::DOCUMENT_TOO_LARGE, Place::default(), message);
+        let error = Diagnostic::error(
+            codes::DOCUMENT_TOO_LARGE,
+            SourceLocation::default(),
+            message,
+        );
         return Err(Box::new(error.with_hint(hint)));
     }
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         let message = "the document is UTF-16, and must be UTF-8";
-        let error = Diagnostic::error(codes::NOT_UTF8, Place::default(), message);
+        let error = Diagnostic::error(codes::NOT_UTF8, SourceLocation::default(), message);
         return Err(Box::new(error.with_hint("save it as UTF-8")));
     }
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -168,7 +172,7 @@ fn decode(bytes: &[u8], limits: &Limits) -> Result_<String> {
                 (line, column + 1)
             };
         }
-        let place = Place {
+        let place = SourceLocation {
             pointer: String::new(),
             line,
             column,

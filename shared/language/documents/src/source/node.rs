@@ -3,7 +3,7 @@
 use swirl_model::Data;
 
 use super::number;
-use crate::diagnostic::Place;
+use crate::diagnostic::SourceLocation;
 
 /// A value with its location. A YAML alias has the location of the anchored value, but its own pointer.
 #[derive(Debug, Clone)]
@@ -84,8 +84,8 @@ impl Node {
         self.column
     }
 
-    pub fn place(&self) -> Place {
-        Place {
+    pub fn place(&self) -> SourceLocation {
+        SourceLocation {
             pointer: self.pointer.to_string(),
             line: self.line,
             column: self.column,
@@ -205,9 +205,9 @@ impl Member {
     }
 
     /// The position of the key, with the value's pointer.
-    pub fn key_place(&self) -> Place {
+    pub fn key_place(&self) -> SourceLocation {
         let pointer = self.value.pointer.to_string();
-        Place {
+        SourceLocation {
             pointer,
             line: self.key_line,
             column: self.key_column,
@@ -219,14 +219,14 @@ impl Member {
     }
 }
 
-impl From<&Node> for Place {
-    fn from(node: &Node) -> Place {
+impl From<&Node> for SourceLocation {
+    fn from(node: &Node) -> SourceLocation {
         node.place()
     }
 }
 
-impl From<&Member> for Place {
-    fn from(member: &Member) -> Place {
+impl From<&Member> for SourceLocation {
+    fn from(member: &Member) -> SourceLocation {
         member.key_place()
     }
 }

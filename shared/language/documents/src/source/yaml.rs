@@ -15,7 +15,7 @@ use super::json::duplicate;
 use super::node::{Member, Node, Value, child};
 use super::{Limits, Result_, empty, fatal};
 use crate::codes;
-use crate::diagnostic::{Diagnostics, Place};
+use crate::diagnostic::{Diagnostics, SourceLocation};
 
 pub use written::{Notation, Written, written};
 
@@ -69,8 +69,8 @@ struct Builder<'t> {
     diagnostics: &'t mut Diagnostics,
 }
 
-fn place(span: &Span) -> Place {
-    Place {
+fn place(span: &Span) -> SourceLocation {
+    SourceLocation {
         pointer: String::new(),
         line: span.start.line(),
         column: span.start.col() + 1,
@@ -78,7 +78,7 @@ fn place(span: &Span) -> Place {
 }
 
 fn node(value: Value, span: &Span) -> Node {
-    let Place { line, column, .. } = place(span);
+    let SourceLocation { line, column, .. } = place(span);
     Node {
         value,
         pointer: Box::default(),
@@ -111,7 +111,7 @@ impl<'t> Builder<'t> {
 
     fn syntax(&self, error: &ScanError) -> Box<crate::diagnostic::Diagnostic> {
         let (line, column) = (error.marker().line(), error.marker().col() + 1);
-        let place = Place {
+        let place = SourceLocation {
             pointer: String::new(),
             line: line.max(1),
             column,
@@ -119,7 +119,7 @@ impl<'t> Builder<'t> {
         let info = error.info();
         if matches!(error.kind(), ErrorKind::RecursionLimitExceeded) {
             let pointer = self.pointer();
-            return too_deep(self.limits, Place { pointer, ..place });
+            return too_deep(self.limits, SourceLocation { pointer, ..place });
         }
         let mut diagnostic = fatal(
             codes::SYNTAX_ERROR,
@@ -129,10 +129,10 @@ impl<'t> Builder<'t> {
         diagnostic.hint = match info {
             _ if info.contains("tab") => Some("indent with spaces: YAML allows no tabs there"),
             _ if info.contains("mapping values") => {
-                Some("put the text in quotes if it has a colon and a space in it")
+                Some("put the string in quotes if it contains a colon and a space")
             }
             _ if info.contains("expected ',' or") => {
-                Some("within '{ }' and '[ ]' a text with braces, brackets or a comma, such as '${ .x }', needs quotes")
+                Some("within '{ }' and '[ ]' a string with braces, brackets or a comma, such as '${ .x }', needs quotes")
             }
             _ => None,
         }
@@ -147,7 +147,7 @@ impl<'t> Builder<'t> {
                 (Event::DocumentEnd, _) => {}
                 (Event::StreamEnd, _) => return Ok(()),
                 (_, span) => {
-                    let message = "a second document begins here, and a file holds one";
+                    let message = "a second document begins here, but a file may hold only one";
                     let mut error = fatal(codes::SEVERAL_DOCUMENTS, place(&span), message);
                     error.hint = Some("put each document into its own file".to_owned());
                     return Err(error);
@@ -252,7 +252,7 @@ impl<'t> Builder<'t> {
             self.path.push(key.clone());
             let value = self.node(event, value_span, depth + 1)?;
             self.path.pop();
-            let Place {
+            let SourceLocation {
                 line: key_line,
                 column: key_column,
                 ..
@@ -290,7 +290,7 @@ impl<'t> Builder<'t> {
         for source in sources {
             let (place, kind) = (source.place(), source.kind_word());
             let Value::Object(members) = source.value else {
-                let place = Place {
+                let place = SourceLocation {
                     pointer: child(&self.pointer(), "<<"),
                     ..place
                 };
@@ -298,7 +298,7 @@ impl<'t> Builder<'t> {
                     .error(
                         codes::MERGE_KEY,
                         place,
-                        format!("'<<' takes an object or a list of objects, and this is {kind}"),
+                        format!("'<<' takes an object or a list of objects, but this is {kind}"),
                     )
                     .hint("name an object with an alias, as in '<<: *defaults'");
                 continue;
@@ -314,7 +314,7 @@ impl<'t> Builder<'t> {
 
     /// Sets the pointers, now that all locations are final.
     fn point(&mut self, node: &mut Node, pointer: String) -> Result_<()> {
-        let here = Place {
+        let here = SourceLocation {
             pointer: String::new(),
             line: node.line,
             column: node.column,

@@ -117,7 +117,7 @@ const REFUSED: [(&str, u8, &str); 22] = [
     (
         "timestamp",
         CEL,
-        "there are no timestamps; compare texts of one ISO 8601 form",
+        "there are no timestamps; compare strings of one ISO 8601 form",
     ),
     ("type", CEL, "types are not available"),
     ("class", JAVA, "types of a host language are not available"),

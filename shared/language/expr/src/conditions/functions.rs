@@ -152,7 +152,10 @@ fn text_of(value: &Val, name: &str) -> Result<String> {
             meter::charge(text.len());
             Ok(text.into_owned())
         }
-        None => Err(format!("{name} needs a text and got {}", text::kind(value))),
+        None => Err(format!(
+            "{name} needs a string and got {}",
+            text::kind(value)
+        )),
     }
 }
 
@@ -220,7 +223,7 @@ pub(super) fn call(function: Function, arguments: &[Val], dialect: Dialect) -> R
             Val::TStr(_) => Val::Bool(values::matches(first, second, false)?),
             other => {
                 return Err(format!(
-                    "matches needs a text and got {}",
+                    "matches needs a string and got {}",
                     text::kind(other)
                 ));
             }
@@ -327,7 +330,7 @@ fn of_text(function: Function, first: &Val, arguments: &[Val]) -> Result<Val> {
             let at = usize::try_from(whole(second, "charAt")?).ok();
             match at.and_then(|at| whole_text.chars().nth(at)) {
                 Some(c) => made(c.to_string()),
-                None => return Err("charAt goes beyond the end of the text".to_owned()),
+                None => return Err("charAt goes beyond the end of the string".to_owned()),
             }
         }
         Function::Substring => {
@@ -339,7 +342,7 @@ fn of_text(function: Function, first: &Val, arguments: &[Val]) -> Result<Val> {
             };
             if begin < 0 || end > length || begin > end {
                 return Err(format!(
-                    "substring({begin}, {end}) goes beyond a text of {length} characters"
+                    "substring({begin}, {end}) goes beyond a string of {length} characters"
                 ));
             }
             let chars = whole_text.chars().skip(begin as usize);

@@ -136,7 +136,7 @@ fn text(source: &str, at: usize, dialect: Dialect, raw: bool) -> Lexed<'_> {
     let triple = dialect == Dialect::Cel && (rest.starts_with("'''") || rest.starts_with("\"\"\""));
     let quotes = if triple { 3 } else { 1 };
     let close = &rest[..quotes];
-    let unclosed = || (at, format!("the text has no `{close}` at its end"));
+    let unclosed = || (at, format!("the string has no closing `{close}`"));
     let mut out = String::new();
     let mut here = quotes;
     loop {
@@ -216,9 +216,6 @@ fn pattern(source: &str, at: usize) -> Lexed<'_> {
             Token::Text(rest[..end].replace("\\/", "/")),
             at + 2 + end + 1,
         )),
-        None => Err((
-            at,
-            "the regular expression has no `/` at its end".to_owned(),
-        )),
+        None => Err((at, "the regular expression has no closing `/`".to_owned())),
     }
 }

@@ -410,7 +410,7 @@ impl<'s> Parser<'s> {
         self.expect(",")?;
         let at = self.at;
         let Token::Text(source) = self.skip()? else {
-            return Err(self.fail_at(at, "the JSONPath must be a text"));
+            return Err(self.fail_at(at, "the JSONPath must be a string"));
         };
         self.expect(")")?;
         let mut parser = jsonpath::Parser::new(&source, self.vars);

@@ -120,7 +120,7 @@ pub(super) fn compare(left: &Val, op: Op, right: &Val, dialect: Dialect) -> Resu
     let fixed = |fits: fn(&str, &str) -> bool| match (as_text(left), as_text(right)) {
         (Some(left), Some(right)) => Ok(fits(&left, &right)),
         _ if matches!(left, Val::Null) || matches!(right, Val::Null) => Ok(false),
-        _ => Err(both(left, right, "are not both texts")),
+        _ => Err(both(left, right, "are not both strings")),
     };
     match op {
         Op::Eq => Ok(same()),
@@ -172,7 +172,7 @@ pub(super) fn check_pattern(pattern: &Val) -> Result<()> {
 
 /// Whether a pattern matches the whole text, or a part of it.
 pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
-    let source = as_text(pattern).ok_or("a regular expression must be a text")?;
+    let source = as_text(pattern).ok_or("a regular expression must be a string")?;
     let Val::TStr(_) = text else {
         return Ok(false);
     };

@@ -156,7 +156,7 @@ fn compared(left: &Yield<'_>, op: Op, right: &Yield<'_>) -> Result<bool> {
         },
         Op::AnyOf => any(true),
         Op::NoneOf => !any(true),
-        Op::SubsetOf => !any(false),
+        Op::SubsetOf => left.items().is_some() && !any(false),
         Op::Size | Op::Empty => {
             let length = match left {
                 Yield::Many(nodes) => Some(nodes.len()),

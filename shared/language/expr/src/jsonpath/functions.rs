@@ -189,7 +189,7 @@ pub(super) fn matches(text: &Val, pattern: &Val, whole: bool) -> Result<bool> {
     let (Val::TStr(_), Val::TStr(source)) = (text, pattern) else {
         return match pattern {
             Val::TStr(_) => Ok(false),
-            _ => Err("a regular expression must be a text".to_owned()),
+            _ => Err("a regular expression must be a string".to_owned()),
         };
     };
     regexes::holds(text, &String::from_utf8_lossy(source), whole)

@@ -18,7 +18,7 @@ mod yielded;
 pub(crate) use ast::Expr;
 pub(crate) use eval::{evaluate, value};
 pub(crate) use parse::Parser;
-pub(crate) use path::{Place, place};
+pub(crate) use path::{LocationStep, place};
 
 use std::collections::BTreeSet;
 

@@ -159,7 +159,7 @@ impl Parser<'_> {
             end
         });
         let Some(end) = end else {
-            return Err(self.fail("the regular expression has no `/` at its end"));
+            return Err(self.fail("the regular expression has no closing `/`"));
         };
         let body = rest[1..=end].replace("\\/", "/");
         let after = &rest[end + 2..];
@@ -220,7 +220,7 @@ impl Parser<'_> {
                 c => text.push(c),
             }
         }
-        Err(self.fail(&format!("the text has no `{quote}` at its end")))
+        Err(self.fail(&format!("the string has no closing `{quote}`")))
     }
 }
 

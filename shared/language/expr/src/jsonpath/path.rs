@@ -10,7 +10,7 @@ use crate::error::CompileError;
 use crate::program::Program;
 
 /// One step on the way to a location.
-pub(crate) enum Place {
+pub(crate) enum LocationStep {
     Key(Val),
     Index(i64),
     /// The step is the value of a variable.
@@ -18,7 +18,7 @@ pub(crate) enum Place {
 }
 
 /// The steps of a query that denotes one location in the input.
-pub(crate) fn place(source: &str, vars: &[&str]) -> Result<Vec<Place>, CompileError> {
+pub(crate) fn place(source: &str, vars: &[&str]) -> Result<Vec<LocationStep>, CompileError> {
     within_length(source)?;
     let mut parser = Parser::new(source, vars);
     let one =
@@ -31,9 +31,9 @@ pub(crate) fn place(source: &str, vars: &[&str]) -> Result<Vec<Place>, CompileEr
     }
     let used = std::mem::take(&mut parser.used);
     let step = |selector: Selector| match selector {
-        Selector::Name(name) => Ok(Place::Key(name)),
-        Selector::Index(index) => Ok(Place::Index(index)),
-        Selector::Computed(query) => Ok(Place::Computed(computed(source, query, &used))),
+        Selector::Name(name) => Ok(LocationStep::Key(name)),
+        Selector::Index(index) => Ok(LocationStep::Index(index)),
+        Selector::Computed(query) => Ok(LocationStep::Computed(computed(source, query, &used))),
         Selector::Wild => Err(one("`*` may name many places")),
         Selector::Slice { .. } => Err(one("a slice is not one place")),
         Selector::Filter(_) => Err(one("a filter may name many places")),

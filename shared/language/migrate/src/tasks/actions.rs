@@ -246,7 +246,7 @@ impl Writer<'_> {
         match version {
             Some(version) => workflow.set("version", Data::string(version)),
             None => self.cannot(format!(
-                "the version '{}' of a sub-workflow is no semantic version",
+                "the version '{}' of a sub-workflow is not a semantic version",
                 subflow.version.as_deref().unwrap_or_default()
             )),
         }

@@ -39,7 +39,7 @@ impl Writer<'_> {
         };
         if function.operation.trim_start().starts_with('{') {
             self.cannot(format!(
-                "the OpenAPI document of '{}' stands in the definition; DSL 1.0 needs its address",
+                "the OpenAPI document of '{}' is written in the definition; DSL 1.0 needs its address",
                 function.name
             ));
         }
@@ -225,7 +225,7 @@ impl Writer<'_> {
             }
             _ => {
                 self.cannot(format!(
-                    "the argument '{name}' of '{}' is in the path of its address, and is no text",
+                    "the argument '{name}' of '{}' is in the path of its address, but is not a string",
                     function.name
                 ));
                 String::new()
@@ -242,8 +242,7 @@ impl Writer<'_> {
         };
         if is_object {
             self.cannot(format!(
-                "the argument '{name}' of '{}' is an object in the query; in DSL 1.0 only texts, numbers, booleans and \
-                 lists of them have a form there",
+                "the argument '{name}' of '{}' is an object in the query; in DSL 1.0 only strings, numbers, booleans and lists of them have a form there",
                 function.name
             ));
         }

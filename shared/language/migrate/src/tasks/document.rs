@@ -87,7 +87,7 @@ impl Writer<'_> {
         };
         let version = version.filter(|version| version != Version::LATEST);
         if version.is_none() {
-            self.cannot("its version is no semantic version");
+            self.cannot("its version is not a semantic version");
         }
         let mut head = object([
             ("dsl", Data::string("1.0.3")),

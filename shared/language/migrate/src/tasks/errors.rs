@@ -39,7 +39,7 @@ pub fn own_type_of(name: &str) -> Option<&'static str> {
 const TYPES_0_9: &str = "https://serverlessworkflow.io/spec/errors/";
 
 /// How an error is known.
-enum Known {
+enum ErrorKey {
     Status(u16),
     /// A word of the language's own types.
     Own(String),
@@ -48,7 +48,7 @@ enum Known {
 }
 
 impl Writer<'_> {
-    fn known(&mut self, id: ErrorId) -> Vec<Known> {
+    fn known(&mut self, id: ErrorId) -> Vec<ErrorKey> {
         if !self.named_errors.contains(&id) {
             self.named_errors.push(id);
         }
@@ -62,18 +62,18 @@ impl Writer<'_> {
             }
             if let Some(kind) = &problem.kind {
                 all.push(match kind.strip_prefix(TYPES_0_9) {
-                    Some(word) => Known::Own(word.to_owned()),
-                    None => Known::Type(kind.clone()),
+                    Some(word) => ErrorKey::Own(word.to_owned()),
+                    None => ErrorKey::Type(kind.clone()),
                 });
             }
-            all.extend(problem.status.map(Known::Status));
+            all.extend(problem.status.map(ErrorKey::Status));
             return all;
         }
         let known = match &def.code {
-            Some(code) if code == "timeout" => Known::Own("timeout".to_owned()),
+            Some(code) if code == "timeout" => ErrorKey::Own("timeout".to_owned()),
             Some(code) => match code.parse::<u16>() {
-                Ok(status) if (100..600).contains(&status) => Known::Status(status),
-                _ => Known::Type(code.clone()),
+                Ok(status) if (100..600).contains(&status) => ErrorKey::Status(status),
+                _ => ErrorKey::Type(code.clone()),
             },
             None => match own_type_of(&def.name) {
                 Some(word) => {
@@ -81,17 +81,17 @@ impl Writer<'_> {
                         self.check_timeouts(&def.name);
                     }
                     self.note(format!("'{}' is any error of the type '{word}'", def.name));
-                    Known::Own(word.to_owned())
+                    ErrorKey::Own(word.to_owned())
                 }
-                None => Known::Title(def.name.clone()),
+                None => ErrorKey::Title(def.name.clone()),
             },
         };
-        if matches!(known, Known::Type(_) | Known::Title(_)) {
+        if matches!(known, ErrorKey::Type(_) | ErrorKey::Title(_)) {
             self.note(format!(
                 "the error '{}' is known by its {}: what fails with it must give that",
                 def.name,
                 match known {
-                    Known::Type(_) => "code as the type",
+                    ErrorKey::Type(_) => "code as the type",
                     _ => "name as the title",
                 }
             ));
@@ -142,13 +142,13 @@ impl Writer<'_> {
         let tests: Vec<String> = known
             .iter()
             .map(|known| match known {
-                Known::Status(status) => format!(".status == {status}"),
-                Known::Own(word) => format!(".type == \"{OWN_TYPES}{word}\""),
-                Known::Type(kind) => match swirl_model::error::own_type(kind) {
+                ErrorKey::Status(status) => format!(".status == {status}"),
+                ErrorKey::Own(word) => format!(".type == \"{OWN_TYPES}{word}\""),
+                ErrorKey::Type(kind) => match swirl_model::error::own_type(kind) {
                     Some(word) => format!(".type == \"{OWN_TYPES}{word}\""),
                     None => format!(".type == {}", Data::string(kind.as_str())),
                 },
-                Known::Title(title) => format!(".title == {}", Data::string(title.as_str())),
+                ErrorKey::Title(title) => format!(".title == {}", Data::string(title.as_str())),
             })
             .collect();
         match tests.as_slice() {
@@ -164,12 +164,12 @@ impl Writer<'_> {
             let mut with = Data::object();
             for known in self.known(*id) {
                 match known {
-                    Known::Status(status) => with.set("status", Data::int(status.into())),
-                    Known::Own(word) => {
+                    ErrorKey::Status(status) => with.set("status", Data::int(status.into())),
+                    ErrorKey::Own(word) => {
                         with.set("type", Data::string(format!("{OWN_TYPES}{word}")));
                     }
-                    Known::Type(kind) => with.set("type", Data::string(kind)),
-                    Known::Title(title) => with.set("title", Data::string(title)),
+                    ErrorKey::Type(kind) => with.set("type", Data::string(kind)),
+                    ErrorKey::Title(title) => with.set("title", Data::string(title)),
                 }
             }
             return object([("errors", object([("with", with)]))]);

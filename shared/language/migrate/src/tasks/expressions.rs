@@ -95,7 +95,7 @@ impl Writer<'_> {
             Some((key, length)) => (constants.get(key).unwrap_or_default(), length),
             None => (constants.clone(), 0),
         };
-        self.note("constants stand where they are used");
+        self.note("constants are written where they are used");
         let is_simple = !value.is_object() && value.as_array().is_none();
         match is_simple {
             true => new.push_str(&value.to_string()),

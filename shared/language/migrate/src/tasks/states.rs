@@ -158,7 +158,7 @@ impl Writer<'_> {
             tests.push(match &condition.test {
                 Test::Holds(id) => self.expr(*id, "."),
                 _ => {
-                    self.cannot("a condition compares a path with a value, and the path has no form in jq here");
+                    self.cannot("a condition compares a path with a value, and the path can't be written in jq here");
                     "true".to_owned()
                 }
             });
@@ -167,7 +167,6 @@ impl Writer<'_> {
         for condition in &switch.conditions {
             thens.push(self.way(&condition.next, ".", behind));
         }
-        let is_plain = state.on_errors.is_empty() && state.timeout.is_none();
         let default = match &switch.default {
             Some(next) => self.way(next, ".", behind),
             None => {
@@ -177,25 +176,37 @@ impl Writer<'_> {
                 none
             }
         };
-        let case = |place: usize| {
-            let condition = &switch.conditions[place];
-            let named = condition.name.clone().filter(|name| !name.is_empty());
-            named.unwrap_or_else(|| format!("case-{}", place + 1))
-        };
-        if is_plain {
-            let mut cases = Vec::new();
-            for (place, (test, then)) in tests.iter().zip(thens).enumerate() {
-                let one = object([("when", marked(test)), ("then", Data::string(then))]);
-                cases.push((case(place), one));
-            }
-            cases.push((
-                "default".to_owned(),
-                object([("then", Data::string(default))]),
-            ));
-            let task = object([("switch", list(cases))]);
+        if state.on_errors.is_empty() && state.timeout.is_none() {
+            let tests = tests.iter().map(|test| marked(test));
+            let task = object([("switch", cases(switch, tests, thens, default))]);
             return self.filtered(state, task);
         }
         // The conditions are tested inside, where the handlers take their errors; the way is taken outside.
+        let mut task = self.choice(state, switch, &tests);
+        let mut nexts = switch
+            .conditions
+            .iter()
+            .map(|one| &one.next)
+            .chain(&switch.default);
+        self.cannot_if(
+            nexts.any(|next| !in_order(Some(next)).is_empty() || produces(next)),
+            "a way of a switch that handles errors produces events",
+        );
+        self.timeout(&mut task, state.timeout, ".");
+        let mut task = self.with_state_handlers(state, name, task, behind);
+        let ways = self.new_name(&format!("{name}-ways"));
+        let numbers = (1..=tests.len()).map(|number| marked(&format!(".way == {number}")));
+        let chosen = object([
+            ("switch", cases(switch, numbers, thens, default)),
+            ("output", object([("as", marked(".data"))])),
+        ]);
+        task.set("then", Data::string(ways.as_str()));
+        behind.insert(0, (ways, chosen));
+        task
+    }
+
+    /// Finds the condition that holds: the output is the data, and the condition's number as `way`, 0 if there is none.
+    fn choice(&mut self, state: &State, switch: &Switch, tests: &[String]) -> Data {
         let mut text = String::new();
         for (place, test) in tests.iter().enumerate() {
             let word = if place == 0 { "if" } else { " elif" };
@@ -228,45 +239,37 @@ impl Writer<'_> {
             ]);
         }
         if switch.default.is_none() {
-            let mut raise = raised("NoMatchingCondition", "no condition holds");
-            let mut checked = object([("if", marked(".way == 0"))]);
-            append(&mut checked, &raise);
-            std::mem::swap(&mut raise, &mut checked);
+            let mut raise = object([("if", marked(".way == 0"))]);
+            append(
+                &mut raise,
+                &raised("NoMatchingCondition", "no condition holds"),
+            );
             task = do_list(vec![
                 ("choose".to_owned(), task),
                 ("none".to_owned(), raise),
             ]);
         }
-        let mut emits = switch
-            .conditions
-            .iter()
-            .map(|one| &one.next)
-            .chain(&switch.default);
-        self.cannot_if(
-            emits.any(|next| !in_order(Some(next)).is_empty() || produces(next)),
-            "a way of a switch that handles errors produces events",
-        );
-        self.timeout(&mut task, state.timeout, ".");
-        let mut task = self.with_state_handlers(state, name, task, behind);
-        let ways = self.new_name(&format!("{name}-ways"));
-        let mut cases = Vec::new();
-        for (place, then) in thens.into_iter().enumerate() {
-            let when = marked(&format!(".way == {}", place + 1));
-            let one = object([("when", when), ("then", Data::string(then))]);
-            cases.push((case(place), one));
-        }
-        cases.push((
-            "default".to_owned(),
-            object([("then", Data::string(default))]),
-        ));
-        let chosen = object([
-            ("switch", list(cases)),
-            ("output", object([("as", marked(".data"))])),
-        ]);
-        task.set("then", Data::string(ways.as_str()));
-        behind.insert(0, (ways, chosen));
         task
     }
+}
+
+/// The cases of a switch task, in the order of the conditions, and the default.
+fn cases(
+    switch: &Switch,
+    whens: impl Iterator<Item = Data>,
+    thens: Vec<String>,
+    default: String,
+) -> Data {
+    let ways = switch.conditions.iter().zip(whens.zip(thens));
+    let mut cases: Tasks = Vec::new();
+    for (place, (condition, (when, then))) in ways.enumerate() {
+        let named = condition.name.clone().filter(|name| !name.is_empty());
+        let case = named.unwrap_or_else(|| format!("case-{}", place + 1));
+        cases.push((case, object([("when", when), ("then", Data::string(then))])));
+    }
+    let then = object([("then", Data::string(default))]);
+    cases.push(("default".to_owned(), then));
+    list(cases)
 }
 
 /// The way without its events.

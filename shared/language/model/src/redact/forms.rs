@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 
 use super::pattern::Pattern;
 
-pub fn of(value: &str) -> Vec<Pattern> {
+pub fn patterns(value: &str) -> Vec<Pattern> {
     let mut patterns = vec![
         Pattern::escaped(value),
         Pattern::digits(&hexadecimal(value)),

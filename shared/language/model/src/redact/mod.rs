@@ -46,7 +46,10 @@ impl Redactor {
         if values.is_empty() {
             return Redactor::default();
         }
-        let patterns: Vec<Pattern> = values.iter().flat_map(|value| forms::of(value)).collect();
+        let patterns: Vec<Pattern> = values
+            .iter()
+            .flat_map(|value| forms::patterns(value))
+            .collect();
         let mut by_byte = vec![Vec::new(); 256];
         for (index, pattern) in patterns.iter().enumerate() {
             for byte in pattern.first_bytes() {

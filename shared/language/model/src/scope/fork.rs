@@ -87,26 +87,122 @@ pub struct Said {
     pub waits: bool,
 }
 
-impl ForkRun {
+/// What the branches of a fork have said last. Many of them say the same at the same time, so neighbours that are alike
+/// take one place.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Heard(Vec<Alike>);
+
+/// Neighbours that have said the same.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+struct Alike {
+    /// The first of them.
+    index: u32,
+    /// How many follow it.
+    #[serde(default, skip_serializing_if = "is_none")]
+    more: u32,
+    turn: u32,
+    waits: bool,
+}
+
+impl Alike {
+    fn last(&self) -> u32 {
+        self.index.saturating_add(self.more)
+    }
+
+    fn says(&self, said: Said) -> bool {
+        (self.turn, self.waits) == (said.turn, said.waits)
+    }
+}
+
+impl Heard {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// How many branches only wait, as far as they have said so.
     pub fn idle(&self) -> u32 {
-        self.said.iter().filter(|said| said.waits).count() as u32
+        let waits = self.0.iter().filter(|alike| alike.waits);
+        waits.map(|alike| alike.more + 1).sum()
     }
 
     /// Takes in what a branch says. Returns whether it is news.
     pub fn hear(&mut self, said: Said) -> bool {
-        match self.said.iter_mut().find(|old| old.index == said.index) {
-            Some(old) if old.turn >= said.turn => return false,
-            Some(old) => *old = said,
-            None => self.said.push(said),
+        let is_news = self.find(said.index).is_none_or(|old| old.turn < said.turn);
+        if is_news {
+            self.replace(said.index, Some(said));
         }
-        true
+        is_news
+    }
+
+    /// The branch goes on, whatever it has said.
+    pub fn goes_on(&mut self, index: u32) {
+        if let Some(Alike { turn, .. }) = self.find(index) {
+            let waits = false;
+            self.replace(index, Some(Said { index, turn, waits }));
+        }
     }
 
     /// Forgets what branches with results have said.
     pub fn forget(&mut self, results: &[(u32, BranchResult)]) {
-        let is_done = |index: u32| results.iter().any(|(done, _)| *done == index);
-        self.said.retain(|said| !is_done(said.index));
+        for (index, _) in results {
+            self.replace(*index, None);
+        }
+    }
+
+    fn place(&self, index: u32) -> usize {
+        self.0.partition_point(|alike| alike.last() < index)
+    }
+
+    fn find(&self, index: u32) -> Option<Alike> {
+        let found = self.0.get(self.place(index)).copied();
+        found.filter(|alike| alike.index <= index)
+    }
+
+    fn replace(&mut self, index: u32, said: Option<Said>) {
+        let place = self.place(index);
+        let old = self.find(index);
+        let before = old.filter(|old| old.index < index).map(|old| Alike {
+            more: index - 1 - old.index,
+            ..old
+        });
+        let behind = old.filter(|old| old.last() > index).map(|old| Alike {
+            index: index + 1,
+            more: old.last() - index - 1,
+            ..old
+        });
+        let own = said.map(|said| Alike {
+            index,
+            more: 0,
+            turn: said.turn,
+            waits: said.waits,
+        });
+        let parts = [before, own, behind].into_iter().flatten();
+        self.0
+            .splice(place..place + usize::from(old.is_some()), parts);
+        if let Some(said) = said {
+            let own = place + usize::from(before.is_some());
+            self.unite(own + 1, said);
+            self.unite(own, said);
+        }
+    }
+
+    /// Unites the entry at this place with the one before it, if they are neighbours that say this.
+    fn unite(&mut self, place: usize, said: Said) {
+        let Some(before) = place.checked_sub(1) else {
+            return;
+        };
+        let (Some(first), Some(next)) = (self.0.get(before), self.0.get(place)) else {
+            return;
+        };
+        if first.last() + 1 == next.index && first.says(said) && next.says(said) {
+            self.0[before].more += next.more + 1;
+            self.0.remove(place);
+        }
     }
 }
 
@@ -186,6 +282,59 @@ impl Fork {
             failed: 0,
             bytes: 0,
             ..*self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(index: u32, turn: u32, waits: bool) -> Said {
+        Said { index, turn, waits }
+    }
+
+    #[test]
+    fn branches_that_say_the_same_take_one_place() {
+        let mut heard = Heard::default();
+        for index in (0..1_000).rev().step_by(2).chain((0..1_000).step_by(2)) {
+            assert!(heard.hear(said(index, 4, true)));
+        }
+        assert_eq!((heard.0.len(), heard.idle()), (1, 1_000));
+        assert!(heard.hear(said(500, 6, false)) && !heard.hear(said(500, 5, true)));
+        assert_eq!((heard.0.len(), heard.idle()), (3, 999));
+        assert!(heard.hear(said(500, 7, true)));
+        heard.goes_on(500);
+        heard.goes_on(2_000);
+        assert!(!heard.hear(said(500, 7, true)) && heard.idle() == 999);
+        let lost = BranchResult::Failed(WorkflowError::new("E", ""));
+        heard.forget(&[(0, lost.clone()), (999, lost.clone()), (10, lost)]);
+        assert_eq!(heard.idle(), 996);
+        let text = serde_json::to_string(&heard).unwrap();
+        assert_eq!(serde_json::from_str::<Heard>(&text).unwrap(), heard);
+    }
+
+    #[test]
+    fn each_branch_is_heard_as_if_it_stood_alone() {
+        let mut heard = Heard::default();
+        let mut plain = std::collections::BTreeMap::<u32, (u32, bool)>::new();
+        let mut draw = 7_u32;
+        for _ in 0..5_000 {
+            draw = draw.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let (index, turn, waits) = ((draw >> 8) % 20, (draw >> 16) % 4, draw >> 31 == 1);
+            if (draw >> 20).is_multiple_of(5) {
+                let done = BranchResult::Failed(WorkflowError::new("E", ""));
+                heard.forget(&[(index, done)]);
+                plain.remove(&index);
+                continue;
+            }
+            let is_news = plain.get(&index).is_none_or(|(old, _)| *old < turn);
+            assert_eq!(heard.hear(said(index, turn, waits)), is_news);
+            if is_news {
+                plain.insert(index, (turn, waits));
+            }
+            let idle = plain.values().filter(|(_, waits)| *waits).count();
+            assert_eq!(heard.idle() as usize, idle);
         }
     }
 }

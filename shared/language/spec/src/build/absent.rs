@@ -282,7 +282,7 @@ impl Ctx<'_> {
     }
 
     fn absent(&mut self, value: &Node, key: &str, says: &str) {
-        let message = format!("'{key}' is {says}: it is read as absent");
+        let message = format!("'{key}' is {says}: it is treated as absent");
         self.loose(value, message, format!("remove '{key}'"));
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn for_type(node: &Node, wanted: &str) -> Option<String> {
     }
     if let (true, Some(value)) = (wanted.contains("true"), node.as_str().and_then(answer)) {
         return Some(format!(
-            "write {value} without quotes: YAML reads 'yes', 'no', 'on' and 'off' as texts"
+            "write {value} without quotes: YAML reads 'yes', 'no', 'on' and 'off' as strings"
         ));
     }
     let is_name = ["a string", "'s name", "'s id"]
@@ -143,11 +143,11 @@ mod tests {
             ),
             (
                 "{name: A, type: inject, data: {}, end: yes}",
-                "write true without quotes: YAML reads 'yes', 'no', 'on' and 'off' as texts",
+                "write true without quotes: YAML reads 'yes', 'no', 'on' and 'off' as strings",
             ),
             (
                 "{name: A, type: event, exclusive: off, onEvents: [{eventRefs: [e]}], end: true}",
-                "write false without quotes: YAML reads 'yes', 'no', 'on' and 'off' as texts",
+                "write false without quotes: YAML reads 'yes', 'no', 'on' and 'off' as strings",
             ),
             (
                 "{name: A, type: switch, eventConditions: [{eventRef: [e], end: true}]}",

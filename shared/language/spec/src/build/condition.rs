@@ -15,7 +15,16 @@ impl Ctx<'_> {
         name: &str,
         sight: VisibleVars<'_>,
     ) -> Option<ExprId> {
-        let id = self.opt_expression(obj, name, sight)?;
+        let unquoted = obj.get(name).filter(|node| node.as_bool().is_some());
+        let id = match unquoted {
+            Some(node) => {
+                let text = node.to_data().to_string();
+                let message = format!("'{name}' is an expression; {text} is taken as one");
+                self.loose(node, message, format!("write '${{ {text} }}'"));
+                self.compile(&self.location(node), &text, sight)?
+            }
+            None => self.opt_expression(obj, name, sight)?,
+        };
         let source = &self.workflow.expressions[id.0 as usize];
         if source.language == Language::Jq && assigns(&source.text) {
             let text = source.text.trim();

@@ -8,8 +8,9 @@ mod foreign;
 use std::sync::Arc;
 
 use swirl_documents::codes;
-use swirl_documents::diagnostic::Part;
+use swirl_documents::diagnostic::ExpressionPart;
 use swirl_documents::source::Node;
+use swirl_model::Data;
 use swirl_model::workflow::{Count, ExprId, ExprSource, FunctionKind, Language, PathId, shown};
 
 use super::check::{Checked, check_expression};
@@ -66,6 +67,41 @@ impl Ctx<'_> {
     ) -> Option<ExprId> {
         let text = self.expression_text(node, what)?;
         self.compile(&self.location(node), &text, sight)
+    }
+
+    /// The same for a text, which may have several `${ }` in it (docs/language.md#decision-13).
+    pub fn text_expression(
+        &mut self,
+        node: &Node,
+        what: &str,
+        sight: VisibleVars<'_>,
+    ) -> Option<ExprId> {
+        let text = self.string(node, what)?;
+        let Ok(pieces) = template::pieces(text.trim(), self.dialect.delimiters, self.language)
+        else {
+            self.unclosed(node, what);
+            return None;
+        };
+        let is_jq = self.language == Language::Jq;
+        if !is_jq || template::alone(&pieces).is_some() {
+            return self.expression(node, what, sight);
+        }
+        let mut whole = String::from("\"");
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => {
+                    let quoted = Data::string(text).to_string();
+                    whole.push_str(&quoted[1..quoted.len() - 1]);
+                }
+                Piece::Expression(inner) => {
+                    let inner = self.not_empty(node, what, &inner)?;
+                    let inner = self.resolve(&self.location(node), &inner)?;
+                    whole.push_str(&format!("\\({inner})"));
+                }
+            }
+        }
+        whole.push('"');
+        self.compile(&self.location(node), &whole, sight)
     }
 
     pub fn opt_expression(
@@ -130,7 +166,7 @@ impl Ctx<'_> {
                 _ => {
                     let pair = delimiters.pair();
                     let message =
-                        format!("{what} must be one expression, and has text next to its '{pair}'");
+                        format!("{what} must be one expression, but has text next to its '{pair}'");
                     let hint = format!("put the whole expression into one '{pair}'");
                     self.error(node, codes::BAD_EXPRESSION, message, hint);
                     None
@@ -250,8 +286,7 @@ impl Ctx<'_> {
             let hint = text.contains("fn:").then(|| {
                 "'fn:NAME' must be alone in its '${ }': no operators, no arguments".to_owned()
             });
-            let literal =
-                "a text here is an expression: a literal one has its own quotes, as in '\"done\"'";
+            let literal = "a string here is an expression: put a literal into quotes of its own, as in '\"done\"'";
             let hint = hint
                 .or_else(|| other_language(self.language, text).map(str::to_owned))
                 .or(self.literal_hint.then(|| literal.to_owned()))
@@ -262,7 +297,7 @@ impl Ctx<'_> {
                 codes::BAD_EXPRESSION
             };
             let message = format!("in '{}': {problem}", shorten(text));
-            let part = problem.span.clone().map(|bytes| Part {
+            let part = problem.span.clone().map(|bytes| ExpressionPart {
                 expression: text.to_owned(),
                 bytes,
             });

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use swirl_documents::codes::{self, Code};
-use swirl_documents::diagnostic::{Diagnostic, Part, Place, Severity};
+use swirl_documents::diagnostic::{Diagnostic, ExpressionPart, Severity, SourceLocation};
 use swirl_documents::source::{Member, Node};
 use swirl_documents::suggest;
 
@@ -19,7 +19,7 @@ impl Ctx<'_> {
         self.place(node.place())
     }
 
-    pub fn place(&self, mut place: Place) -> Location {
+    pub fn place(&self, mut place: SourceLocation) -> Location {
         match &self.origin {
             None => {
                 if let Some(rest) = place.pointer.strip_prefix(&self.base) {
@@ -149,7 +149,7 @@ impl Ctx<'_> {
         code: Code,
         message: String,
         hint: Option<String>,
-        part: Option<Part>,
+        part: Option<ExpressionPart>,
     ) {
         let pointer = &location.place.pointer;
         let message = self.own_words(message, pointer);
@@ -219,7 +219,7 @@ impl Ctx<'_> {
     }
 
     pub fn wrong_type(&mut self, node: &Node, what: &str, wanted: &str) {
-        let message = format!("{what} must be {wanted}, and is {}", node.kind_word());
+        let message = format!("{what} must be {wanted}, but is {}", node.kind_word());
         let words: &[&str] = if wanted == FLAG {
             &["true", "false"]
         } else {
@@ -254,7 +254,7 @@ impl Ctx<'_> {
         let mut seen = HashSet::new();
         for node in names {
             if let Some(name) = node.as_str().filter(|name| !seen.insert(*name)) {
-                let message = format!("the {what} '{name}' is given here more than once");
+                let message = format!("the {what} '{name}' appears here more than once");
                 let hint = format!("name each {what} once");
                 self.error(node, codes::DUPLICATE_NAME, message, hint);
             }
@@ -367,7 +367,7 @@ impl Ctx<'_> {
     /// A property with the name that it has in another edition (docs/language.md#decision-6).
     pub fn other_name(&mut self, node: &Node, name: &str, here: &str) {
         let message =
-            format!("'{name}' is another edition's name for '{here}'; it is taken as that");
+            format!("'{name}' is another edition's name for '{here}'; it is read as that");
         self.warn(
             node,
             codes::OTHER_EDITIONS_NAME,

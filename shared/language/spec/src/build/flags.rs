@@ -53,7 +53,7 @@ impl Ctx<'_> {
             let Some(flag) = advice::flag(text) else {
                 continue;
             };
-            let message = format!("'{name}' is the text \"{text}\" instead of {flag}");
+            let message = format!("'{name}' is the string \"{text}\" instead of {flag}");
             let location = self.location(node);
             let hint = format!("write {flag} without quotes");
             self.warn_as_is(&location, codes::LOOSE_FORM, message, hint);

@@ -92,7 +92,7 @@ impl Ctx<'_> {
             } else if let Some(head) = head.filter(|head| !head.used_for_compensation) {
                 let place = head.mark.clone().unwrap_or_else(|| head.location.clone());
                 let message = format!(
-                    "'{name}' compensates '{}', and is not marked for it",
+                    "'{name}' compensates '{}', but is not marked for it",
                     self.name(state)
                 );
                 let hint = format!("set 'usedForCompensation: true' in '{name}'");
@@ -225,7 +225,7 @@ impl Ctx<'_> {
             .map(|(_, head)| (head.name.clone(), head.location.clone()))
             .collect();
         for (name, location) in lost {
-            let message = format!("no way leads to the state '{name}'");
+            let message = format!("nothing leads to the state '{name}'");
             let hint = "add a transition to it, or remove it".to_owned();
             self.warn_at(&location, codes::UNREACHABLE_STATE, message, hint);
         }

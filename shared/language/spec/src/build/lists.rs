@@ -100,7 +100,8 @@ impl Ctx<'_> {
             }
             Err(error) => {
                 let hint =
-                    "a definition is deployed with all that it refers to: check the URI".to_owned();
+                    "a definition is deployed with everything that it refers to: check the URI"
+                        .to_owned();
                 self.error(node, codes::RESOURCE_NOT_FOUND, error.to_string(), hint);
                 return None;
             }
@@ -127,7 +128,7 @@ impl Ctx<'_> {
     /// The parsed document at a URI, and its fragment as a JSON pointer to an existing part. `None` after a finding.
     pub fn fetch_document(&mut self, node: &Node, uri: &str) -> Option<(Node, String)> {
         self.warn_classpath(node, uri);
-        let hint = "a definition is deployed with all that it refers to: check the URI";
+        let hint = "a definition is deployed with everything that it refers to: check the URI";
         self.document(node, uri, hint.to_owned(), false)?
     }
 

@@ -29,7 +29,9 @@ impl Ctx<'_> {
                     params: &params,
                     ..VisibleVars::PLAIN
                 };
-                return self.expression(node, what, sight).map(Period::Expression);
+                return self
+                    .text_expression(node, what, sight)
+                    .map(Period::Expression);
             }
             Some(text) => text,
             None => {

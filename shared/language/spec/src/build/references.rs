@@ -1,7 +1,7 @@
 //! References to declarations, by their names.
 
 use swirl_documents::codes;
-use swirl_documents::diagnostic::Part;
+use swirl_documents::diagnostic::ExpressionPart;
 use swirl_documents::source::Node;
 use swirl_model::workflow::{AuthId, ErrorId, EventId, StateId};
 
@@ -40,7 +40,7 @@ impl Ctx<'_> {
         for (name, hint) in unknown {
             let hint = hint.unwrap_or_else(|| format!("add '{name}' to the list '{list}'"));
             let message = format!("the workflow has no secret '{name}'");
-            let part = text.find(name.as_str()).map(|start| Part {
+            let part = text.find(name.as_str()).map(|start| ExpressionPart {
                 expression: text.to_owned(),
                 bytes: start..start + name.len(),
             });

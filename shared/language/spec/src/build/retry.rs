@@ -123,7 +123,7 @@ impl Ctx<'_> {
             Some(fraction) if (0.0..=1.0).contains(&fraction) => {
                 if let Some(text) = node.as_str() {
                     let message = format!(
-                        "'jitter' is the text '{text}': it is taken as a number, a part of the delay"
+                        "'jitter' is the string '{text}': it is read as a number, a part of the delay"
                     );
                     let hint = format!("write {} without quotes", text.trim());
                     self.loose(node, message, hint);

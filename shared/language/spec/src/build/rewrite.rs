@@ -97,7 +97,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// As [`super::rule::Place::rename`], or as `also` if it is quiet.
+    /// As [`super::rule::RuleStart::rename`], or as `also` if it is quiet.
     pub fn rename(&mut self, node: &mut Node, from: &'static str, to: &'static str, quiet: bool) {
         match (node.get(from), node.get(to)) {
             (Some(_), None) => drop(node.rename(from, to)),
@@ -115,7 +115,7 @@ impl Ctx<'_> {
             }
             (None, Some(other)) if !quiet => {
                 let message =
-                    format!("'{to}' is another edition's name for '{from}'; it is taken as that");
+                    format!("'{to}' is another edition's name for '{from}'; it is read as that");
                 let location = self.location(other);
                 self.warn_as_is(
                     &location,
@@ -128,7 +128,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// As [`super::rule::Place::unknown`].
+    /// As [`super::rule::RuleStart::unknown`].
     pub fn unknown_here(&mut self, node: &mut Node, name: &str) {
         let Some(member) = node.member(name) else {
             return;

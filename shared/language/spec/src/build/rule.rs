@@ -31,7 +31,7 @@ pub(crate) type Selector = &'static str;
 pub(crate) struct Rule {
     pub at: Selector,
     pub change: Change,
-    /// Properties that a function in [`Place::with`] understands.
+    /// Properties that a function in [`RuleStart::with`] understands.
     known: &'static [&'static str],
 }
 
@@ -57,15 +57,15 @@ pub(crate) enum Change {
 
 /// The beginning of a rule. Its effect follows.
 #[derive(Clone, Copy)]
-pub(crate) struct Place(Selector);
+pub(crate) struct RuleStart(Selector);
 
 impl Rule {
-    pub const fn at(at: Selector) -> Place {
-        Place(at)
+    pub const fn at(at: Selector) -> RuleStart {
+        RuleStart(at)
     }
 }
 
-impl Place {
+impl RuleStart {
     /// Renames the property `from` of the document's edition to the reader's `to`. A document with `to` is accepted
     /// with a warning; one with both is refused.
     pub const fn rename(self, from: &'static str, to: &'static str) -> Rule {
@@ -77,7 +77,7 @@ impl Place {
         self.does(change)
     }
 
-    /// As [`Place::rename`], for an edition that has both names.
+    /// As [`RuleStart::rename`], for an edition that has both names.
     pub const fn also(self, from: &'static str, to: &'static str) -> Rule {
         let change = Change::Rename {
             from,
@@ -117,7 +117,7 @@ impl Place {
 }
 
 impl Rule {
-    /// Properties that the function in [`Place::with`] understands and the reader doesn't know.
+    /// Properties that the function in [`RuleStart::with`] understands and the reader doesn't know.
     pub const fn knowing(self, known: &'static [&'static str]) -> Rule {
         Rule { known, ..self }
     }

@@ -41,7 +41,8 @@ impl Ctx<'_> {
         let (content, base) = match node.as_str() {
             Some(uri) => {
                 self.warn_classpath(node, uri);
-                let hint = "a definition is deployed with all that it refers to: check the URI";
+                let hint =
+                    "a definition is deployed with everything that it refers to: check the URI";
                 let Some((document, pointer)) = self.document(node, uri, hint.to_owned(), true)?
                 else {
                     return Some(Data::bool(true));

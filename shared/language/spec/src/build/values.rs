@@ -48,7 +48,7 @@ impl Ctx<'_> {
                 let names = spelt_once(&self.offered(known));
                 is_text.then(|| format!("write an object with {}", words(&names)))
             });
-            let message = format!("{what} must be an object, and is {}", node.kind_word());
+            let message = format!("{what} must be an object, but is {}", node.kind_word());
             self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         };
@@ -226,7 +226,7 @@ impl Ctx<'_> {
         match (node.as_bool(), advice::flag(text)) {
             (Some(value), _) => value,
             (None, Some(value)) => {
-                let message = format!("'{name}' is the text \"{text}\" instead of {value}");
+                let message = format!("'{name}' is the string \"{text}\" instead of {value}");
                 self.loose(node, message, format!("write {value} without quotes"));
                 value
             }
@@ -321,7 +321,7 @@ impl Ctx<'_> {
                 match (value.as_bool(), text.and_then(advice::flag)) {
                     (Some(_), _) => {}
                     (None, Some(flag)) => {
-                        let message = format!("{what} is a text instead of {flag}");
+                        let message = format!("{what} is a string instead of {flag}");
                         self.loose(value, message, format!("write {flag} without quotes"));
                     }
                     (None, None) => self.wrong_type(value, &what, FLAG),
@@ -344,7 +344,7 @@ impl Ctx<'_> {
             },
             ("server", FunctionKind::Asyncapi | FunctionKind::Rest | FunctionKind::Rpc) => {
                 if text.is_none() {
-                    self.wrong_type(value, &what, "a text");
+                    self.wrong_type(value, &what, "a string");
                 }
             }
             ("action", FunctionKind::Asyncapi) => {
@@ -375,7 +375,7 @@ impl Ctx<'_> {
             }
             if member.value().as_str().is_none() {
                 let message = format!(
-                    "the metadata '{}' is {}, and the language has texts only",
+                    "the metadata '{}' is {}, but metadata must be strings",
                     member.key(),
                     member.value().kind_word()
                 );

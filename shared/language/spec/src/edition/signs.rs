@@ -75,7 +75,7 @@ impl Sign {
             Test::Capitals => format!("{whose} is in capitals"),
             Test::Bool => format!("{whose} is true or false"),
             Test::Number => format!("{whose} is a number"),
-            Test::Text => format!("{whose} is a text"),
+            Test::Text => format!("{whose} is a string"),
             Test::Object => format!("{whose} is an object"),
             Test::List => format!("{whose} is a list"),
             Test::Expression => format!("{whose} is an expression"),

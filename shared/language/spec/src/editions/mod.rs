@@ -19,7 +19,7 @@ use crate::build::rule::Rule;
 use crate::edition::Edition;
 
 /// A row of the table of editions.
-pub(crate) struct Entry {
+pub(crate) struct EditionRow {
     pub edition: Edition,
     pub dialect: Dialect,
     /// Reads a document, after its rules were applied, into the context, and reports findings there. There is a workflow
@@ -32,71 +32,71 @@ pub(crate) struct Entry {
 }
 
 /// One line for each edition.
-pub(crate) const EDITIONS: &[Entry] = &[
-    Entry {
+pub(crate) const EDITIONS: &[EditionRow] = &[
+    EditionRow {
         edition: Edition::V0_1Early,
         dialect: Dialect::PATHS,
         read: v0_1_early::read,
         properties: v0_1_early::properties,
         rules: &[],
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_1,
         dialect: Dialect::PATHS,
         read: v0_1::read,
         properties: v0_1::properties,
         rules: &[],
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_1Release,
         dialect: Dialect::JSONPATH,
         read: v0_1_release::read,
         properties: v0_1_release::properties,
         rules: &[],
     },
-    Entry {
+    EditionRow {
         edition: Edition::Tasks,
         dialect: Dialect::JSONPATH,
         read: tasks::read,
         properties: tasks::properties,
         rules: &[],
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_5,
         dialect: v0_5::DIALECT,
         read: v0_8::read,
         properties: v0_5::properties,
         rules: v0_5::RULES,
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_6,
         dialect: v0_6::DIALECT,
         read: v0_8::read,
         properties: v0_8::properties,
         rules: v0_6::RULES,
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_7,
         dialect: v0_7::DIALECT,
         read: v0_8::read,
         properties: v0_8::properties,
         rules: v0_7::RULES,
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_8,
         dialect: v0_8::DIALECT,
         read: v0_8::read,
         properties: v0_8::properties,
         rules: v0_8::RULES,
     },
-    Entry {
+    EditionRow {
         edition: Edition::V0_9,
         dialect: v0_9::DIALECT,
         read: v0_9::read,
         properties: v0_8::properties,
         rules: v0_9::RULES,
     },
-    Entry {
+    EditionRow {
         edition: Edition::V1_0,
         dialect: v1_0::DIALECT,
         read: v1_0::read,
@@ -106,7 +106,7 @@ pub(crate) const EDITIONS: &[Entry] = &[
 ];
 
 /// The edition's line.
-pub(crate) fn of(edition: Edition) -> Option<&'static Entry> {
+pub(crate) fn row(edition: Edition) -> Option<&'static EditionRow> {
     EDITIONS.iter().find(|entry| entry.edition == edition)
 }
 

@@ -6,7 +6,7 @@ use swirl_access::{Role, UnknownRole};
 use url::Url;
 
 use super::{Values, endpoint};
-use crate::problem::Place;
+use crate::problem::SettingSource;
 use crate::types::{Oidc, SignIn};
 
 /// The page of the console to which the provider sends browsers back.
@@ -33,10 +33,10 @@ impl Values<'_> {
     pub(super) fn oidc(&mut self) -> Option<Oidc> {
         let Some(issuer) = self.maybe("auth.oidc.issuer") else {
             let given = self.entries.iter().find(|entry| {
-                entry.setting.section() == "auth.oidc" && entry.place != Place::Default
+                entry.setting.section() == "auth.oidc" && entry.place != SettingSource::Default
             });
             if let Some(entry) = given {
-                self.wrong(entry.setting.key, "is given without auth.oidc.issuer");
+                self.wrong(entry.setting.key, "is set without auth.oidc.issuer");
             }
             return None;
         };
@@ -52,7 +52,7 @@ impl Values<'_> {
         if jwks_url.is_some() && jwks_file.is_some() {
             self.wrong(
                 "auth.oidc.jwks_file",
-                "is given together with auth.oidc.jwks_url: choose one",
+                "is set together with auth.oidc.jwks_url: choose one",
             );
         }
         Some(Oidc {
@@ -83,10 +83,10 @@ impl Values<'_> {
             ];
             let given = needs_it.into_iter().find(|key| {
                 let entry = self.entry(key);
-                entry.value.is_some() && entry.place != Place::Default
+                entry.value.is_some() && entry.place != SettingSource::Default
             });
             if let Some(key) = given {
-                self.wrong(key, &format!("is given without {id}"));
+                self.wrong(key, &format!("is set without {id}"));
             }
             return None;
         };
@@ -103,7 +103,7 @@ impl Values<'_> {
         {
             self.wrong(
                 key,
-                &format!("holds '{scope}', which has a space: a scope has none"),
+                &format!("contains '{scope}', which has a space: scopes have none"),
             );
         }
         Some(SignIn {
@@ -125,7 +125,7 @@ impl Values<'_> {
             self.wrong(
                 key,
                 &format!(
-                    "must be the address of the console with the path {path}, and nothing behind it"
+                    "must be the address of the console with the path {path} and nothing after it"
                 ),
             );
         }

@@ -40,7 +40,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "auth.refused_max",
         count(0, 1_000_000),
-        "How many refused tokens an address may send at once. One more is allowed every three seconds; beyond that the answer is 429. 0: without a limit.",
+        "How many refused tokens an address may send at once. One more is allowed every three seconds; beyond that the answer is 429. 0: no limit.",
     )
     .default("20")
     .coordinator(),

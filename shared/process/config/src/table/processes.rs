@@ -74,6 +74,13 @@ pub const SETTINGS: &[Setting] = &[
     )
     .default("errors"),
     Setting::new(
+        "history.recent_calls",
+        count(0, 50),
+        "With `errors`: how many of its last answered calls the main flow and each branch of an instance that has not \
+         ended keep, with their arguments and results, of each up to 1 KiB. 0 keeps none.",
+    )
+    .default("3"),
+    Setting::new(
         "history.data_bytes",
         ValueKind::Bytes,
         "The longest such value that is kept; longer ones are cut off.",
@@ -130,7 +137,7 @@ pub const SETTINGS: &[Setting] = &[
     Setting::new(
         "coordinator.incomplete_bodies",
         ValueKind::Bytes,
-        "The memory for the bodies of requests that are incomplete, all together. Beyond it, the one that has been arriving longest is given up. A body must also arrive at 1 KiB a second at least.",
+        "The memory for the bodies of requests that are incomplete, all together. Beyond it, the one that has been arriving longest is dropped. A body must also arrive at 1 KiB a second at least.",
     )
     .default("64MiB")
     .coordinator(),
@@ -281,7 +288,7 @@ pub const COMMON: &[Setting] = &[
         "limits.starts",
         count(0, 1_000_000),
         "How many instances of one workflow a coordinator or worker starts in a second; ten times as many may \
-         come at once. Further requests are answered with 429; starts by events, schedules and other instances are delayed. 0: without a limit.",
+         come at once. Further requests are answered with 429; starts by events, schedules and other instances are delayed. 0: no limit.",
     )
     .default("10000"),
     Setting::new(
@@ -309,7 +316,7 @@ pub const COMMON: &[Setting] = &[
         "How many starts of one workflow by other instances may wait for these rates, in all processes together. They \
          stay in Redis meanwhile. Beyond it, one that nothing waits for starts nothing, which its history says, and an \
          instance that would continue as another faults with `LimitExceeded`. Sub-workflows that an action waits for \
-         count only from the fifth instance of a chain or a tree on. 0: without a limit.",
+         count only from the fifth instance of a chain or a tree on. 0: no limit.",
     )
     .default("100000"),
     Setting::new(

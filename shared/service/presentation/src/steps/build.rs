@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use swirl_api::Instant;
 use swirl_api::history::{Happened, HistoryEntry};
-use swirl_api::instance::Place;
+use swirl_api::instance::ScopePosition;
 use swirl_model::event::Event;
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Purpose, TimerKind};
@@ -24,7 +24,7 @@ pub(super) struct Build {
 }
 
 impl Build {
-    pub(super) fn finish(mut self, open: Option<&[Place]>) -> Steps {
+    pub(super) fn finish(mut self, open: Option<&[ScopePosition]>) -> Steps {
         self.close_ended(open);
         self.wait_in(open.unwrap_or_default());
         self.join_single_attempts();
@@ -502,7 +502,7 @@ impl Build {
         self.close_forks(&format!("{id}."), at);
     }
 
-    fn close_ended(&mut self, open: Option<&[Place]>) {
+    fn close_ended(&mut self, open: Option<&[ScopePosition]>) {
         let Some(open) = open else { return };
         let open: HashSet<&str> = open.iter().map(|place| &*place.scope).collect();
         let over: Vec<usize> = self
@@ -523,7 +523,7 @@ impl Build {
     }
 
     /// The waits that have not ended.
-    fn wait_in(&mut self, open: &[Place]) {
+    fn wait_in(&mut self, open: &[ScopePosition]) {
         for place in open {
             let Some(scope) = self.by_scope.get(&place.scope).copied() else {
                 continue;

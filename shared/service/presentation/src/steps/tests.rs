@@ -194,10 +194,10 @@ fn compensated_states_are_not_done() {
 
 #[test]
 fn tasks_are_within_tasks_and_waits_within_states() {
-    let place = |doing: &str| Place {
+    let place = |doing: &str| ScopePosition {
         scope: "r".to_owned(),
         doing: doing.to_owned(),
-        ..Place::default()
+        ..ScopePosition::default()
     };
     let timer = json!({"seq": 1, "kind": "sleep", "due": "1970-01-01T00:00:00.005Z"});
     let history = entries(&[

@@ -23,7 +23,7 @@ pub const FORM: u32 = 1;
 pub enum ExportError {
     #[error("the {what} cannot be read: {why}")]
     Unreadable { what: String, why: String },
-    #[error("this export has the form {0}, and this version of swirl reads form {FORM}")]
+    #[error("this export has format {0}, but this version of swirl reads format {FORM}")]
     Form(u32),
     #[error("the export holds no instance")]
     Empty,

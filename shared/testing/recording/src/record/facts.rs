@@ -56,11 +56,11 @@ pub struct Facts {
     pub missing: BTreeSet<String>,
 }
 
-const DATA: &str = "the history doesn't hold the answers of calls and the events that came: set 'history.data' to \
+const DATA: &str = "the history doesn't hold the answers of calls and the received events: set 'history.data' to \
      'all' on workers and coordinators (swirl worker --history-data all), and record an instance that ran with it";
 
 /// The same for data that was no longer kept.
-const GONE: &str = "the answers of calls and the events that came are no longer kept: 'history.keep_data', or the \
+const GONE: &str = "the answers of calls and the received events are no longer kept: 'history.keep_data', or the \
      definition, says how long they are";
 
 struct Open {
@@ -105,7 +105,7 @@ pub fn facts(instances: &[Recorded], workflows: &[&Workflow]) -> Facts {
                 Event::Operated { with: Some(_), .. } if index > 0 => {}
                 Event::Operated { action, .. } => operated(index, entry, action, &mut facts),
                 Event::GivenUp { .. } => {
-                    let why = "a worker gave the instance up: a scenario cannot express that";
+                    let why = "a worker gave up on the instance: a scenario cannot express that";
                     facts.missing.insert(why.to_owned());
                 }
                 _ => {}

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use swirl_api::instance::Place;
+use swirl_api::instance::ScopePosition;
 
 use super::*;
 
@@ -78,7 +78,7 @@ fn made(export: &Export) -> Result<Made, RecordError> {
 #[test]
 fn detached_calls_must_have_ended() {
     let mut export = exported(&json!({"id": "abc"}));
-    export.instances[0].instance.scopes = vec![Place::default()];
+    export.instances[0].instance.scopes = vec![ScopePosition::default()];
     let error = made(&export).unwrap_err().to_string();
     assert_eq!(
         error,

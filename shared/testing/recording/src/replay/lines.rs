@@ -11,7 +11,7 @@ use super::histories::{Pair, Path, by_scope};
 const BEFORE: usize = 3;
 
 /// A line that differs.
-pub struct Found<'o> {
+pub struct DifferingLine<'o> {
     pub pair: &'o Pair<'o>,
     pub is_first: bool,
     pub scope: &'o str,
@@ -28,9 +28,9 @@ type Order = (i64, bool, usize, Path);
 
 #[derive(Default)]
 pub struct Compared<'o> {
-    pub first: Option<Found<'o>>,
+    pub first: Option<DifferingLine<'o>>,
     /// A line that occurs at another time.
-    pub shifted: Option<Found<'o>>,
+    pub shifted: Option<DifferingLine<'o>>,
 }
 
 pub fn compare<'o>(pairs: &'o [Pair<'o>]) -> Compared<'o> {
@@ -62,9 +62,9 @@ pub fn compare<'o>(pairs: &'o [Pair<'o>]) -> Compared<'o> {
 }
 
 fn earliest<'o>(
-    known: &mut Option<Found<'o>>,
-    found: Option<Found<'o>>,
-    complete: impl FnOnce(&mut Found<'o>),
+    known: &mut Option<DifferingLine<'o>>,
+    found: Option<DifferingLine<'o>>,
+    complete: impl FnOnce(&mut DifferingLine<'o>),
 ) {
     let Some(mut found) = found else {
         return;
@@ -117,7 +117,7 @@ struct Scope<'o, 's> {
 
 impl<'o> Scope<'o, '_> {
     /// Returns the first line that differs, or the first one that occurs at another time.
-    fn compare(&self) -> (Option<Found<'o>>, Option<Found<'o>>) {
+    fn compare(&self) -> (Option<DifferingLine<'o>>, Option<DifferingLine<'o>>) {
         let mut shifted = None;
         for at in 0..self.before.len().max(self.after.len()) {
             let (expected, actual) = (self.before.get(at).copied(), self.after.get(at).copied());
@@ -143,14 +143,14 @@ impl<'o> Scope<'o, '_> {
         entry.at.0 - self.pair.new.started_at.0
     }
 
-    fn found(&self, at: usize, details: Vec<String>) -> Found<'o> {
+    fn found(&self, at: usize, details: Vec<String>) -> DifferingLine<'o> {
         let (expected, actual) = (self.before.get(at).copied(), self.after.get(at).copied());
         let times = [expected.map(|one| one.at.0), actual.map(|one| one.at.0)];
         let time = times.into_iter().flatten().min().unwrap_or(i64::MAX);
         let consequence = [expected, actual].into_iter().flatten().all(follows);
         let scope = self.before.first().or(self.after.first());
         let same = &self.before[..at.min(self.before.len())];
-        Found {
+        DifferingLine {
             pair: self.pair,
             is_first: self.index == 0,
             scope: scope.map_or("r", |entry| entry.scope.as_str()),

@@ -26,7 +26,7 @@ use swirl_scenario::run::{Keeps, read_all, refused_documents, run_with};
 use swirl_scenario::{Observed, RunError};
 
 use self::histories::{Pair, pairs};
-use self::lines::Found;
+use self::lines::DifferingLine;
 use crate::record::answering::{Answering, Taken};
 use crate::record::facts::{Facts, secrets};
 use crate::record::{Export, Files, RecordError, drafted, record};
@@ -199,7 +199,7 @@ fn compare(recorded: &Observed, new: &Observed, changed: &[Changed], replayed: &
     }
     let known = pairs(recorded, new);
     let found = lines::compare(&known.pairs);
-    let depart = |found: Found<'_>| departure(&found, changed);
+    let depart = |found: DifferingLine<'_>| departure(&found, changed);
     replayed.first = found.first.map(depart);
     if replayed.first.is_none() {
         replayed.shifted = found.shifted.map(depart);
@@ -252,7 +252,7 @@ fn end_of(pair: &Pair<'_>, found: &mut Vec<Difference>) {
     wanted.check("", &after, found);
 }
 
-fn departure(found: &Found<'_>, changed: &[Changed]) -> Departure {
+fn departure(found: &DifferingLine<'_>, changed: &[Changed]) -> Departure {
     let pair = found.pair;
     let mut all = changed.iter();
     let changed = all.find(|one| one.workflow.id == pair.new.workflow);

@@ -251,7 +251,7 @@ fn another_function_has_no_answer() {
       expected      5.861s  [r.5.1]   action charge in Both
       got           5.861s  [r.5.1]   action refund in Both
     status: expected completed, got waiting
-    output: there is none: the instance is waiting
+    output: there is no output: the instance is waiting
     calls: no answer is recorded for refund {"sum":1}; the replay stops there
     "#);
 }

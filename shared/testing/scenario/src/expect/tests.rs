@@ -118,7 +118,7 @@ elapsed: PT1S
         output: differs
           /a: expected 2, got 1
           /l/1: not expected, got 3
-        outputContains: not all of it is there
+        outputContains: parts are missing
           /l: no item (of its own) that contains {"z":1}
         states: differ
             expected   got
@@ -173,7 +173,7 @@ fn a_faulted_instance() {
         status: expected completed, got faulted
           FunctionError (503): the service is down (in state 'A')
         error: expected code '404', a message with 'up', got FunctionError (503): the service is down (in state 'A')
-        output: there is none: the instance is faulted
+        output: there is no output: the instance is faulted
         "#);
 }
 
@@ -241,7 +241,7 @@ fn an_active_instance() {
     assert_eq!(differences("status: waiting", &one(active.clone())), "");
     insta::assert_snapshot!(differences("status: suspended\nelapsed: PT1S", &one(active)), @r#"
         status: expected suspended, got waiting
-        elapsed: expected PT1S, and the instance is waiting
+        elapsed: expected PT1S, but the instance is waiting
         "#);
 }
 
@@ -278,7 +278,7 @@ fn several_instances() {
         ..Observed::default()
     };
     insta::assert_snapshot!(differences("status: completed", &roots), @r#"
-        expect: 2 instances were started; say what holds for each under 'instances'
+        expect: 2 instances were started: write what you expect of each under 'instances'
           w (completed)
           w (completed)
         "#);

@@ -197,7 +197,7 @@ fn calls(r: &mut Reader, node: &Node, what: &str) -> Vec<WantedCall> {
         let name = item.get("task").map(|node| (node, "'task'"));
         let name = name.or_else(|| item.get("function").map(|node| (node, "'function'")));
         if item.members().is_some_and(<[_]>::is_empty) {
-            let message = "a call without any key fits every call";
+            let message = "a call without any key matches every call";
             r.wrong(item, message, Some("add 'task' or 'function'"));
         }
         let named = name.and_then(|(node, what)| r.string(node, what));

@@ -119,7 +119,7 @@ fn answer(r: &mut Reader, node: &Node, function: &str) -> Option<Answer> {
             false => {
                 r.wrong(
                     value,
-                    "'never' is true or left out",
+                    "'never' must be true or left out",
                     Some("say what it answers with 'return' or 'error'"),
                 );
                 return None;
@@ -172,7 +172,7 @@ fn exit(r: &mut Reader, node: &Node) -> Option<Exit> {
         Some(node) => match node.as_i64().and_then(|code| i32::try_from(code).ok()) {
             Some(code) => code,
             None => {
-                r.wrong(node, "'code' is a number, such as 1".to_owned(), None);
+                r.wrong(node, "'code' must be a number, such as 1".to_owned(), None);
                 return None;
             }
         },

@@ -27,7 +27,7 @@ impl Reader {
     pub fn wrong_kind(&mut self, node: &Node, what: &str, wanted: &str) {
         self.wrong(
             node,
-            format!("{what} must be {wanted}, and is {}", node.kind_word()),
+            format!("{what} must be {wanted}, but is {}", node.kind_word()),
             None,
         );
     }
@@ -76,7 +76,7 @@ impl Reader {
             }
             Some(text) => Some(text.to_owned()),
             None => {
-                self.wrong_kind(node, what, "a text");
+                self.wrong_kind(node, what, "a string");
                 None
             }
         }
@@ -112,7 +112,7 @@ impl Reader {
         const HINT: &str = "write for example 'PT5S' (5 seconds) or 'P1DT12H' (a day and a half)";
         let Some(text) = node.as_str() else {
             let message = format!(
-                "{what} must be an ISO 8601 duration, and is {}",
+                "{what} must be an ISO 8601 duration, but is {}",
                 node.kind_word()
             );
             self.wrong(node, message, Some(HINT));

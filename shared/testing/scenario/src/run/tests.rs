@@ -153,7 +153,7 @@ fn endless(text: &str) {
     let scenario = Scenario::parse(text.as_bytes(), path).unwrap();
     let limited = run_limited(&scenario, |world| world.limit_work(100_000));
     let error = limited.unwrap_err().to_string();
-    let wanted = "virtual time stands still after 100";
+    let wanted = "virtual time doesn't advance after 100";
     assert!(error.starts_with(wanted), "{error}");
 }
 

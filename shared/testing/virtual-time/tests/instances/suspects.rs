@@ -1,4 +1,4 @@
-//! Scopes that may have ended the processes that drove them compute one at a time (ADR 23).
+//! Few scopes that may have ended the processes that drove them compute at the same time (ADR 23).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -164,31 +164,41 @@ fn a_call_counts_as_an_attempt_until_it_is_answered() {
     assert_eq!(called, 4, "calls of suspects don't wait for each other");
 }
 
-#[test]
-fn after_one_attempt_those_of_a_workflow_compute_one_at_a_time() {
-    let process = Process::new();
-    let [first, second, other] = [("one", "1"), ("one", "2"), ("two", "3")]
-        .map(|(workflow, request)| process.suspected(workflow, request, 1));
-    let first = process.drive(&first);
-    let mut second = process.drive(&second);
-    assert_eq!(process.computing(), 1, "the second one waits for the first");
-    let other = process.drive(&other);
-    assert_eq!(process.computing(), 2, "another workflow doesn't wait");
+/// How many suspects of a workflow compute at the same time.
+const GROUP: usize = 8;
 
-    process.secrets.are_there.store(true, Ordering::Relaxed);
-    assert!(second.as_mut().now_or_never().is_none());
-    for driving in [first, second, other] {
-        assert_eq!(driving.now_or_never().unwrap().unwrap(), Driven::Done);
+#[test]
+fn after_one_attempt_those_of_a_workflow_compute_in_groups() {
+    for attempts in [1, 2] {
+        let process = Process::new();
+        let suspected = |number: usize| process.suspected("one", &number.to_string(), attempts);
+        let scopes: Vec<_> = (0..=GROUP).map(suspected).collect();
+        let mut all: Vec<_> = scopes.iter().map(|scope| process.drive(scope)).collect();
+        assert_eq!(process.computing(), GROUP, "the last one waits");
+        let other = process.suspected("two", "other", attempts);
+        all.push(process.drive(&other));
+        assert_eq!(
+            process.computing(),
+            GROUP + 1,
+            "another workflow doesn't wait"
+        );
+
+        process.secrets.are_there.store(true, Ordering::Relaxed);
+        let last = all[GROUP].as_mut().now_or_never();
+        assert!(last.is_none(), "until one has ended");
+        for driving in all {
+            assert_eq!(driving.now_or_never().unwrap().unwrap(), Driven::Done);
+        }
+        assert_eq!(process.computing(), GROUP + 2);
     }
-    assert_eq!(process.computing(), 3);
 }
 
 #[test]
-fn after_two_attempts_all_compute_one_at_a_time() {
+fn at_the_last_attempt_all_compute_one_at_a_time() {
     let process = Process::new();
     let [first, second] = [("one", "1"), ("two", "2")]
-        .map(|(workflow, request)| process.suspected(workflow, request, 2));
-    let less = process.suspected("one", "3", 1);
+        .map(|(workflow, request)| process.suspected(workflow, request, 3));
+    let less = process.suspected("one", "3", 2);
     let first = process.drive(&first);
     let second = process.drive(&second);
     assert_eq!(process.computing(), 1, "of all workflows");

@@ -4,7 +4,7 @@ use granit_parser::{ScalarStyle, Span, Tag};
 
 use super::{Builder, place};
 use crate::codes;
-use crate::diagnostic::Place;
+use crate::diagnostic::SourceLocation;
 use crate::source::node::{Node, Value, child};
 use crate::source::number;
 use crate::source::quoted;
@@ -22,8 +22,8 @@ impl Builder<'_> {
     }
 
     /// A location with its pointer.
-    pub(super) fn here(&self, span: &Span) -> Place {
-        Place {
+    pub(super) fn here(&self, span: &Span) -> SourceLocation {
+        SourceLocation {
             pointer: self.pointer(),
             ..place(span)
         }
@@ -60,11 +60,11 @@ impl Builder<'_> {
                         codes::NUMBER_NOT_FINITE,
                         here,
                         format!(
-                            "{} is not a finite number, and JSON has no other",
+                            "{} is not a finite number, and JSON has no others",
                             quoted(text)
                         ),
                     )
-                    .hint("put it in quotes if it is a text");
+                    .hint("put it in quotes if it is a string");
                 return Value::String(text.into());
             }
         };
@@ -79,7 +79,7 @@ impl Builder<'_> {
                         quoted(text)
                     ),
                 )
-                .hint("put it in quotes if it is a text, write 0o... if it is octal");
+                .hint("put it in quotes if it is a string, write 0o... if it is octal");
         }
         let fits = match (&word, &value) {
             (None, _) => true,
@@ -122,7 +122,7 @@ impl Builder<'_> {
         match &node.value {
             Value::String(text) => text.to_string(),
             Value::Array(_) | Value::Object(_) => {
-                let message = format!("a key must be a text, not {}", node.kind_word());
+                let message = format!("a key must be a string, not {}", node.kind_word());
                 self.diagnostics.error(codes::KEY_NOT_TEXT, here, message);
                 String::new()
             }
@@ -135,7 +135,7 @@ impl Builder<'_> {
                 let raw = node.raw().to_owned();
                 here.pointer = child(&here.pointer, &raw);
                 let kind = node.kind_word();
-                let message = format!("the key {} is {kind}; it is taken as text", quoted(&raw));
+                let message = format!("the key {} is {kind}; it is read as a string", quoted(&raw));
                 self.diagnostics
                     .warning(codes::KEY_NOT_TEXT, here, message)
                     .hint("put the key in quotes");

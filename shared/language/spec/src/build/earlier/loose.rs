@@ -16,7 +16,7 @@ pub(crate) fn in_action(ctx: &mut Ctx<'_>, action: &mut Node) {
             (action.get("functionRef").cloned(), action.take("args"))
     {
         let message =
-            "'args' belongs in 'functionRef' as 'arguments'; it is taken as if it were there";
+            "'args' belongs in 'functionRef' as 'arguments'; it is read as if it were there";
         let hint = "write 'functionRef: {refName: ..., arguments: ...}'";
         warn(ctx, &arguments, message, hint);
         let members = [("refName", function.clone()), ("arguments", arguments)];
@@ -42,7 +42,7 @@ fn filter(ctx: &mut Ctx<'_>, part: &mut Node, short: &str, name: &str) {
     if part.get(name).is_none()
         && let Some(filter) = part.take(short)
     {
-        let message = format!("'{short}' is taken as '{name}'");
+        let message = format!("'{short}' is read as '{name}'");
         warn(ctx, &filter, &message, &format!("write '{name}'"));
         part.put(name, filter);
     }

@@ -321,7 +321,7 @@ fn rename(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
 
 pub(crate) fn other(ctx: &mut Ctx<'_>, node: &Node, name: &str, here: &str) {
     let location = ctx.location(node);
-    let message = format!("'{name}' is another edition's name for '{here}'; it is taken as that");
+    let message = format!("'{name}' is another edition's name for '{here}'; it is read as that");
     let hint = format!("write '{here}'");
     ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
 }

@@ -35,7 +35,7 @@ pub(crate) fn default(ctx: &mut Ctx<'_>, default: &mut Node) {
         && default.get("transition").is_none()
         && default.get("end").is_none();
     if is_transition {
-        let message = "'default' is a transition here, as in an older edition; it is taken as that";
+        let message = "'default' is a transition here, as in an older edition; it is read as that";
         let location = ctx.location(default);
         let hint = "write 'default: {transition: {nextState: ...}}'".to_owned();
         ctx.warn_as_is(

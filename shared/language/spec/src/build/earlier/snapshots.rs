@@ -76,7 +76,7 @@ fn rename(ctx: &mut Ctx<'_>, node: &mut Node, from: &str, to: &str) {
 }
 
 fn older(ctx: &mut Ctx<'_>, node: &Node, name: &str, hint: &str) {
-    let message = format!("'{name}' here is of an older edition; it is taken as meant");
+    let message = format!("'{name}' here is of an older edition; it is read as meant");
     let location = ctx.location(node);
     ctx.warn_as_is(
         &location,

@@ -26,7 +26,7 @@ pub(crate) fn exec_timeout(ctx: &mut Ctx<'_>, root: &mut Node) {
         && let Some(time) = timeout.take("time")
     {
         // As in the specification's own example.
-        let message = "'time' is taken as 'duration'".to_owned();
+        let message = "'time' is read as 'duration'".to_owned();
         let hint = "write 'duration'".to_owned();
         ctx.warn(&time, codes::OTHER_EDITIONS_NAME, message, hint);
         timeout.put("duration", time);
@@ -181,7 +181,7 @@ pub(crate) fn completion(ctx: &mut Ctx<'_>, state: &mut Node) {
         }
         "allof" | "atleast" => {
             let word = kind.as_str().unwrap_or(&word);
-            let message = format!("'{word}' is a word of a later edition; it is taken as there");
+            let message = format!("'{word}' is a word of a later edition; it is read as there");
             let hint = "write 'and', 'xor' or 'n_of_m'".to_owned();
             ctx.warn(&kind, codes::OTHER_EDITIONS_NAME, message, hint);
         }

@@ -5,6 +5,7 @@ use swirl_documents::source::Node;
 
 use crate::build::ctx::Ctx;
 use crate::build::parts::states::KINDS;
+use crate::time;
 
 const FUNCTIONS: [&str; 7] = [
     "rest",
@@ -63,7 +64,7 @@ fn type_word(node: &mut Node, words: &[&'static str]) {
 }
 
 /// `stateExecTimeout` may be an object. Its `total` limits the state. `single` limits each of its executions, and
-/// because states aren't repeated as a whole, there is only one.
+/// because states aren't repeated as a whole, there is only one: the shorter one applies.
 pub(crate) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {
     let Some(timeout) = timeouts.get_mut("stateExecTimeout") else {
         return;
@@ -77,15 +78,21 @@ pub(crate) fn total_timeout(ctx: &mut Ctx<'_>, timeouts: &mut Node) {
         timeout.get("single").cloned(),
     ) {
         (Some(total), single) => {
-            if let Some(single) = single {
+            let length = |node: &Node| {
+                let text = node.as_str()?;
+                time::duration::parse(text.trim()).ok()
+            };
+            let shorter = single.as_ref().and_then(length).zip(length(&total));
+            let is_shorter = shorter.is_some_and(|(single, total)| single.millis < total.millis);
+            if let (Some(single), false) = (&single, is_shorter) {
                 let why =
                     "the state is not repeated as a whole, so 'total' bounds its only execution";
-                ctx.ignored(&single, "single", why);
+                ctx.ignored(single, "single", why);
             }
-            *timeout = total;
+            *timeout = single.filter(|_| is_shorter).unwrap_or(total);
         }
         (None, Some(single)) => {
-            let message = "'stateExecTimeout' needs 'total'; 'single' is taken for it";
+            let message = "'stateExecTimeout' needs 'total'; 'single' is used instead";
             ctx.warn(
                 timeout,
                 codes::MISSING_PROPERTY,

@@ -9,7 +9,7 @@ const SIGNS: [(&str, &str); 6] = [
     ("&&", "write 'and' in place of '&&'"),
     ("||", "write 'or' in place of '||'"),
     ("<>", "write '!=' in place of '<>'"),
-    ("'", "texts are in double quotes in jq: \"a\""),
+    ("'", "strings are in double quotes in jq: \"a\""),
 ];
 
 const WORDS: [(&str, &str); 9] = [
@@ -97,7 +97,7 @@ mod tests {
             ("!.a", "write '(...) | not' in place of '!'"),
             (".a === 1", "'==' compares in jq, not '==='"),
             (".a eq 1", "write '==' in place of 'eq'"),
-            (".a == 'b'", "texts are in double quotes in jq: \"a\""),
+            (".a == 'b'", "strings are in double quotes in jq: \"a\""),
             ("$secrets.x", "the variable is called '$SECRETS'"),
             ("$SECRET.x", "the variable is called '$SECRETS'"),
             ("items", "a member of the data is written '.items'"),

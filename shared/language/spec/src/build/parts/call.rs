@@ -64,7 +64,7 @@ impl Ctx<'_> {
         let (fits, word) = match wanted {
             Wanted::Text => (
                 text.is_some_and(|text| !text.is_empty()),
-                "a text that isn't empty",
+                "a string that isn't empty",
             ),
             Wanted::Flag => (node.as_bool().is_some(), FLAG),
             Wanted::Count => {
@@ -136,7 +136,7 @@ impl Ctx<'_> {
                     pair.replace(' ', &format!(" {text} ")).replace("  ", " ")
                 )
             });
-            let message = format!("'arguments' must be an object, and is {}", node.kind_word());
+            let message = format!("'arguments' must be an object, but is {}", node.kind_word());
             self.error(node, codes::WRONG_TYPE, message, hint);
             return None;
         }
@@ -151,7 +151,7 @@ impl Ctx<'_> {
             && self.compiles(&with_our_secrets(text.trim()))
         {
             let pair = self.dialect.delimiters.pair();
-            let message = format!("'{text}' looks like an expression, and is sent as this text");
+            let message = format!("'{text}' looks like an expression, but is sent as this string");
             let hint = format!("put it into '{pair}' if it is one");
             self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
         }
@@ -192,7 +192,7 @@ impl Ctx<'_> {
         if let Some(place) = marked {
             let part = place.start - other.open().len()..place.end + other.close().len();
             let message = format!(
-                "'{}' is marked as in another edition, and is sent as this text",
+                "'{}' is marked as in another edition, but is sent as this string",
                 &text[part]
             );
             let hint = format!("expressions are written as '{pair}' here");

@@ -124,7 +124,7 @@ impl Ctx<'_> {
             return (kind, None);
         }
         if !obj.has("operation") && obj.has("metadata") && is_custom {
-            let message = "the function has no 'operation', only metadata: it is taken as one of type 'custom'";
+            let message = "the function has no 'operation', only metadata: it is read as one of type 'custom'";
             let hint = "add 'operation'; the connectors of 'custom' functions get the metadata too";
             self.loose(obj.node, message.to_owned(), hint.to_owned());
             let kind = match kind {

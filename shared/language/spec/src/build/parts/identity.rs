@@ -2,7 +2,7 @@
 
 use swirl_documents::codes;
 use swirl_documents::source::Node;
-use swirl_model::workflow::{Language, Version};
+use swirl_model::workflow::{Language, Template, Version};
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
 use crate::build::expression::VisibleVars;
@@ -21,7 +21,7 @@ impl Ctx<'_> {
             if let Some(node) = root.get(name)
                 && node.as_str().is_some_and(|text| text.contains(open))
             {
-                let message = format!("'{name}' must be a constant, and has an expression in it");
+                let message = format!("'{name}' must be a constant, but has an expression in it");
                 self.error(
                     node,
                     codes::ID_NOT_CONSTANT,
@@ -43,7 +43,7 @@ impl Ctx<'_> {
                 let key = root
                     .get("key")
                     .filter(|node| self.text(node, "'key'").is_some())
-                    .map(|node| self.template(node, VisibleVars::PLAIN));
+                    .map(|node| self.instance_key(node));
                 self.workflow.instance_key = key.flatten();
                 None
             }
@@ -78,6 +78,17 @@ impl Ctx<'_> {
         }
     }
 
+    /// An expression, which may be bare, or a text.
+    fn instance_key(&mut self, node: &Node) -> Option<Template> {
+        let is_bare =
+            |text: &str| text.trim_start().starts_with(['.', '$']) && !text.contains("${");
+        if node.as_str().is_some_and(is_bare) {
+            let key = self.expression(node, "'key'", VisibleVars::PLAIN);
+            return key.map(Template::Expression);
+        }
+        self.template(node, VisibleVars::PLAIN)
+    }
+
     pub fn version(&mut self, root: Obj<'_>) {
         let Some(node) = root.get("version") else {
             self.warn(
@@ -89,7 +100,7 @@ impl Ctx<'_> {
             return;
         };
         if node.as_str().is_some_and(|text| text.trim().is_empty()) {
-            let message = "'version' is empty: the workflow is taken to have none".to_owned();
+            let message = "'version' is empty: it is read as having none".to_owned();
             self.loose(
                 node,
                 message,
@@ -100,20 +111,19 @@ impl Ctx<'_> {
         let Some(text) = self.text(node, "'version'") else {
             return;
         };
-        if text
-            .trim_start()
-            .starts_with(self.dialect.delimiters.open())
-        {
+        let open = self.dialect.delimiters.open();
+        let has_parts = self.language == Language::Jq && text.contains(open);
+        if has_parts && !text.contains("$${") || text.trim_start().starts_with(open) {
             if text.contains("$SECRETS") {
                 self.error(
                     node,
                     codes::SECRET_NOT_ALLOWED,
-                    "'$SECRETS' cannot be used in the version: everybody sees it",
+                    "'$SECRETS' cannot be used in the version: everyone can see it",
                     "compute the version from the input or a constant".to_owned(),
                 );
                 return;
             }
-            if let Some(id) = self.expression(node, "'version'", VisibleVars::PLAIN) {
+            if let Some(id) = self.text_expression(node, "'version'", VisibleVars::PLAIN) {
                 self.workflow.version = Version::Expression(id);
             }
             return;
@@ -151,7 +161,7 @@ impl Ctx<'_> {
         self.warn_reference(node, "'version'");
         if node.is_number() {
             let message = format!(
-                "'version' is the number {}, and versions are texts",
+                "'version' is the number {}, but versions are strings",
                 node.raw()
             );
             let hint = "write the version as it is deployed, in quotes".to_owned();

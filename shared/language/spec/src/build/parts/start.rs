@@ -59,7 +59,7 @@ impl Ctx<'_> {
             self.warn(
                 node,
                 codes::SCHEDULE_OVER,
-                format!("the schedule lies wholly in the past: at {now} it is over"),
+                format!("the schedule is entirely in the past: at {now} it is over"),
                 "give it a later end, or remove it".to_owned(),
             );
         }
@@ -132,10 +132,12 @@ impl Ctx<'_> {
         let written = self.interval_text(node, "the interval")?;
         let written = written.as_str();
         let repeats = written.starts_with('R');
-        let text = if repeats {
-            written.to_owned()
-        } else {
-            format!("R/{written}")
+        let text = match repeats {
+            true => written.to_owned(),
+            false => match between(written) {
+                Some((start, seconds)) => format!("R/{start}/PT{seconds}S"),
+                None => format!("R/{written}"),
+            },
         };
         let problem = match Interval::in_zone(&text, zone) {
             Ok(interval) if interval.count.is_some() => {
@@ -159,7 +161,7 @@ impl Ctx<'_> {
             self.warn(
                 node,
                 codes::INTERVAL_WITHOUT_R,
-                format!("the interval '{written}' lacks 'R/'; it is taken as repeating"),
+                format!("the interval '{written}' lacks 'R/'; it is read as repeating"),
                 format!("write '{text}'"),
             );
         }
@@ -242,6 +244,15 @@ impl Ctx<'_> {
         self.error(node, codes::BAD_CRON, message, hint.to_owned());
         None
     }
+}
+
+/// The start of an interval that has a start and an end, as in an example of the specification, and the seconds between.
+fn between(interval: &str) -> Option<(&str, i64)> {
+    let (start, end) = interval.split_once('/')?;
+    let begins = Timestamp::parse(start).ok()?;
+    let ends = Timestamp::parse(end).ok()?;
+    let seconds = ends.0.checked_sub(begins.0)? / 1_000;
+    (seconds > 0).then_some((start, seconds))
 }
 
 #[cfg(test)]

@@ -85,7 +85,7 @@ impl Ctx<'_> {
         if let Some(text) = node.as_str()
             && advice::flag(text) == Some(true)
         {
-            let message = format!("'end' is the text \"{text}\" instead of true");
+            let message = format!("'end' is the string \"{text}\" instead of true");
             self.loose(node, message, "write true without quotes".to_owned());
             return Some(End::default());
         }
@@ -285,7 +285,7 @@ impl Ctx<'_> {
                 }
                 if member.value().members().is_some() || member.value().items().is_some() {
                     let what = format!("the context attribute '{}'", member.key());
-                    self.wrong_type(member.value(), &what, "a text, a number, true or false");
+                    self.wrong_type(member.value(), &what, "a string, a number, true or false");
                 } else if let Some(value) = self.template(member.value(), sight) {
                     attributes.push((name, value));
                 }

@@ -128,8 +128,9 @@ impl Reader<'_, '_> {
         }
         let text = node.as_str().unwrap_or_default();
         if !is_path(text) && !text.contains("{{") {
-            let message = format!("'data' that is a text must be a path, and '{text}' is not one");
-            let hint = "write '$' for all of the data, or an object {text: ...} for a text";
+            let message =
+                format!("'data' that is a string must be a path, and '{text}' is not one");
+            let hint = "write '$' for all of the data, or an object {text: ...} for a string";
             self.error(node, codes::BAD_EXPRESSION, message, hint.to_owned());
             return None;
         }

@@ -58,7 +58,7 @@ impl Reader<'_, '_> {
             correlation.extend(self.correlated_attribute(node, &token));
         }
         if let Some(node) = obj.get(CORRELATION) {
-            let message = "'correlation' is another edition's name for 'correlationToken'; it is taken as that";
+            let message = "'correlation' is another edition's name for 'correlationToken'; it is read as that";
             let hint = "write correlationToken: NAME".to_owned();
             self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             for item in self.list(node, "'correlation'").unwrap_or_default() {

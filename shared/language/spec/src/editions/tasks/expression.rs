@@ -119,7 +119,7 @@ impl Reader<'_, '_> {
     /// was called `exception` then.
     fn comparison_as_condition(&mut self, node: &Node) -> Option<Condition> {
         let obj = self.object(node, "a condition", &["path", "operator", "value"])?;
-        let message = "a comparison in place of an expression is from an earlier text; it is taken as an expression";
+        let message = "a comparison in place of an expression is from an earlier text; it is read as an expression";
         let hint = "write for example {language: spel, body: \"$.error.name eq 'X'\"}";
         self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint.to_owned());
         let Some(path) = obj.get("path") else {

@@ -154,7 +154,7 @@ impl Reader<'_, '_> {
             let same = |other: &&Node| other.get("id").and_then(Node::as_str) == Some(id);
             if items.iter().filter(same).count() > 1 {
                 let message =
-                    format!("the id '{id}' is given here more than once: no transition can use it");
+                    format!("the id '{id}' appears here more than once: no transition can use it");
                 let hint = "give each its own id".to_owned();
                 self.warn(node, codes::DUPLICATE_NAME, message, hint);
             } else if let Some(scope) = self.flows.last_mut() {

@@ -13,7 +13,7 @@ impl Reader<'_, '_> {
     /// `start` of a state: its window, if it has one. `None` after a finding.
     pub fn start_definition(&mut self, node: &Node) -> Option<Option<Schedule>> {
         if node.as_bool() == Some(true) {
-            let message = "'start' is an object; true is taken as its default kind";
+            let message = "'start' is an object; true is read as its default kind";
             let hint = "write {kind: default}".to_owned();
             self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             return Some(None);

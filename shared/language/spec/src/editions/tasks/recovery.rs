@@ -169,7 +169,7 @@ impl Reader<'_, '_> {
     /// A list. A single definition counts as a list with one entry.
     fn one_or_list<'n>(&mut self, node: &'n Node, what: &str) -> &'n [Node] {
         if node.members().is_some() {
-            let message = format!("{what} is a list; this object is taken as its only entry");
+            let message = format!("{what} is a list; this object is read as its only entry");
             let hint = "put it into a list".to_owned();
             self.warn(node, codes::WRONG_TYPE, message, hint);
             return std::slice::from_ref(node);

@@ -53,7 +53,7 @@ impl Reader<'_, '_> {
         if node.as_str().is_some() {
             let (next, _) = self.variant.next;
             let message =
-                "a transition is an object; this text is taken as the name of the next one";
+                "a transition is an object; this string is read as the name of the next one";
             let hint = format!("write {{{next}: ...}}");
             self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             return self.to(node);
@@ -96,7 +96,7 @@ impl Reader<'_, '_> {
         self.ends.push(state);
         if node.as_bool() == Some(true) {
             let hint = "write {kind: default}".to_owned();
-            let message = "'end' is an object; true is taken as its default kind";
+            let message = "'end' is an object; true is read as its default kind";
             self.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             return Some(End::default());
         }
@@ -151,7 +151,7 @@ impl Reader<'_, '_> {
         kinds: &[&'static str],
     ) -> Option<&'static str> {
         if !obj.has("kind") && !obj.has("type") {
-            let message = format!("{what} has no 'kind': it is taken as the default one");
+            let message = format!("{what} has no 'kind': it is read as the default one");
             let hint = "add 'kind: default'".to_owned();
             self.warn(obj.node, codes::MISSING_PROPERTY, message, hint);
             return Some("default");

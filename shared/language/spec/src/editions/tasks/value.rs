@@ -37,7 +37,7 @@ impl Reader<'_, '_> {
             _ => return self.boolean(obj, name, default),
         };
         if let Some(node) = obj.get(name) {
-            let message = format!("'{name}' is the text '{text}', and is taken as {flag}");
+            let message = format!("'{name}' is the string '{text}', and is read as {flag}");
             self.warn(node, codes::WRONG_TYPE, message, format!("write {flag}"));
         }
         flag

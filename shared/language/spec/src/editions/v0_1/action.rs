@@ -7,7 +7,7 @@ use swirl_model::workflow::{
 };
 
 use super::Reader;
-use super::filter::{self, Place};
+use super::filter::{self, FilterPath};
 use crate::build::ctx::Obj;
 use crate::build::expression::VisibleVars;
 
@@ -15,7 +15,7 @@ const PROPERTIES: [&str; 4] = ["function", "timeout", "retry", "name"];
 
 impl Reader<'_, '_> {
     /// `actions` of a state or of an entry of one, with `action-mode`. `result`: the state's target for results.
-    pub fn actions(&mut self, obj: Obj<'_>, result: Option<Place<'_>>) -> ListId {
+    pub fn actions(&mut self, obj: Obj<'_>, result: Option<FilterPath<'_>>) -> ListId {
         let modes = ["SEQUENTIAL", "PARALLEL"];
         let mode = obj.get("action-mode");
         let mode = mode.and_then(|node| self.word_of(node, "'action-mode'", &modes, &[]));

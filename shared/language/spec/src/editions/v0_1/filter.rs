@@ -23,16 +23,16 @@ pub(super) const PROPERTIES: [&str; 11] = [
 ];
 
 /// A path and its location. `$`, which selects everything, is omitted.
-pub(super) type Place<'n> = (Obj<'n>, &'static str);
+pub(super) type FilterPath<'n> = (Obj<'n>, &'static str);
 
 #[derive(Default, Clone, Copy)]
 pub(super) struct Filter<'n> {
     /// Selects the incoming data.
-    pub input: Option<Place<'n>>,
+    pub input: Option<FilterPath<'n>>,
     /// The target of the result in the data.
-    pub result: Option<Place<'n>>,
+    pub result: Option<FilterPath<'n>>,
     /// Selects the data that is passed on.
-    pub output: Option<Place<'n>>,
+    pub output: Option<FilterPath<'n>>,
 }
 
 impl Reader<'_, '_> {
@@ -51,8 +51,8 @@ impl Reader<'_, '_> {
         }
     }
 
-    fn place<'n>(&mut self, holders: &[Obj<'n>], names: &[&'static str]) -> Option<Place<'n>> {
-        let mut found: Option<Place<'n>> = None;
+    fn place<'n>(&mut self, holders: &[Obj<'n>], names: &[&'static str]) -> Option<FilterPath<'n>> {
+        let mut found: Option<FilterPath<'n>> = None;
         for holder in holders {
             for name in names.iter().filter(|name| holder.has(name)) {
                 if found.is_some() {
@@ -71,19 +71,19 @@ impl Reader<'_, '_> {
     }
 
     /// A path that selects.
-    pub fn selection(&mut self, place: Option<Place<'_>>) -> Option<ExprId> {
+    pub fn selection(&mut self, place: Option<FilterPath<'_>>) -> Option<ExprId> {
         let (obj, name) = place?;
         self.ctx.opt_expression(obj, name, VisibleVars::PLAIN)
     }
 
     /// A path that denotes a target.
-    pub fn target(&mut self, place: Option<Place<'_>>) -> Option<PathId> {
+    pub fn target(&mut self, place: Option<FilterPath<'_>>) -> Option<PathId> {
         let (obj, name) = place?;
         self.ctx.path(obj, name, VisibleVars::PLAIN)
     }
 
     /// A path that has no effect at its location.
-    pub fn no_effect(&mut self, place: Option<Place<'_>>, why: &str) {
+    pub fn no_effect(&mut self, place: Option<FilterPath<'_>>, why: &str) {
         if let Some((obj, name)) = place
             && let Some(node) = obj.get(name)
         {

@@ -66,7 +66,7 @@ impl Reader<'_, '_> {
             let iso = format!("'PT{number}S'");
             self.other_form(node, "a number of seconds", &iso);
         } else if !is_number && node.as_str().is_some_and(|_| what != "'timeout'") {
-            let message = format!("{what} is a text, and is read as {number} seconds");
+            let message = format!("{what} is a string, and is read as {number} seconds");
             let hint = "leave the quotes out".to_owned();
             self.ctx.warn(node, codes::WRONG_TYPE, message, hint);
         }
@@ -105,7 +105,7 @@ impl Reader<'_, '_> {
             Some("false") => false,
             _ => return self.ctx.boolean(obj, name, default),
         };
-        let message = format!("'{name}' is a text, and is read as {value}");
+        let message = format!("'{name}' is a string, and is read as {value}");
         let hint = "leave the quotes out".to_owned();
         self.ctx.warn(node, codes::WRONG_TYPE, message, hint);
         value

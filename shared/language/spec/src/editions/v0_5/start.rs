@@ -81,7 +81,7 @@ fn name_in(start: &Node) -> &str {
 fn of_state(ctx: &mut Ctx<'_>, start: &Node, state: &str) -> Node {
     let name = start.text_here(state);
     if start.as_bool() == Some(true) {
-        let message = "'start: true' is the form of other editions; it is taken as 'kind: default'";
+        let message = "'start: true' is the form of other editions; it is read as 'kind: default'";
         let hint = "write 'start: {kind: default}'".to_owned();
         ctx.warn(start, codes::OTHER_EDITIONS_NAME, message, hint);
         return name;
@@ -95,7 +95,7 @@ fn of_state(ctx: &mut Ctx<'_>, start: &Node, state: &str) -> Node {
             true => "scheduled",
             false => "default",
         };
-        let message = format!("the start has no 'kind'; it is taken as '{is}'");
+        let message = format!("the start has no 'kind'; it is read as '{is}'");
         let hint = format!("add 'kind: {is}'");
         ctx.warn(start, codes::MISSING_PROPERTY, message, hint);
     }

@@ -119,7 +119,7 @@ pub(super) fn foreach(ctx: &mut Ctx<'_>, state: &mut Node) {
         ctx.warn(
             param,
             codes::EXPRESSION_NOT_EVALUATED,
-            format!("'iterationParam' is a name, not an expression; it is taken as '{name}'"),
+            format!("'iterationParam' is a name, not an expression; it is read as '{name}'"),
             format!("write '{name}'"),
         );
         *param = param.text_here(name);

@@ -15,7 +15,7 @@ fn way(ctx: &mut Ctx<'_>, holder: &mut Node) {
         let Some(way) = holder.get_mut(name) else {
             continue;
         };
-        ctx.rename(way, "compensateBefore", "compensate", true);
+        ctx.rename(way, "compensateBefore", "compensate", false);
         next_task(ctx, way);
         produce_event(ctx, way);
     }
@@ -26,7 +26,7 @@ fn way(ctx: &mut Ctx<'_>, holder: &mut Node) {
 
 fn end(ctx: &mut Ctx<'_>, end: &mut Node) {
     if end.as_bool() == Some(true) {
-        let message = "'end: true' is the form of other editions; it is taken as 'kind: default'";
+        let message = "'end: true' is the form of other editions; it is read as 'kind: default'";
         let hint = "write 'end: {kind: default}'".to_owned();
         ctx.warn(end, codes::OTHER_EDITIONS_NAME, message, hint);
     }
@@ -37,7 +37,7 @@ fn end(ctx: &mut Ctx<'_>, end: &mut Node) {
     let obj = Obj { node: end };
     let kind = ctx.word(obj, "kind", &["default", "terminate", "event"]);
     if !obj.has("kind") && !obj.has("continueAs") {
-        let message = "the end has no 'kind'; it is taken as 'default'";
+        let message = "the end has no 'kind'; it is read as 'default'";
         let hint = "add 'kind: default'".to_owned();
         ctx.warn(end, codes::MISSING_PROPERTY, message, hint);
     }

@@ -41,7 +41,7 @@ pub(super) fn in_event_filter(ctx: &mut Ctx<'_>, filter: &mut Node) {
 fn warn(ctx: &mut Ctx<'_>, node: &Node, later: &[&str]) {
     for name in later {
         if let Some(value) = node.get(name) {
-            let message = format!("'{name}' is a part of edition 0.8; it is taken as there");
+            let message = format!("'{name}' is a part of edition 0.8; it is read as there");
             let hint = "write 'specVersion: \"0.8\"'".to_owned();
             ctx.warn(value, codes::OTHER_EDITIONS_NAME, message, hint);
         }

@@ -33,7 +33,7 @@ fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     if node.as_str().is_some() {
         // As in one of the specification's examples.
         let location = ctx.location(node);
-        let message = "'subscribe' is an object; the text is taken as its 'event'".to_owned();
+        let message = "'subscribe' is an object; the string is read as its 'event'".to_owned();
         let hint = "write 'subscribe: {event: ...}'".to_owned();
         ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         return consume(ctx, node, None);
@@ -42,7 +42,7 @@ fn subscribe(ctx: &mut Ctx<'_>, node: &Node) -> Option<ActionKind> {
     let by_name = node.get("name").filter(|_| node.get("event").is_none());
     if let Some(name) = by_name {
         let location = ctx.location(name);
-        let message = "'name' is taken as 'event'".to_owned();
+        let message = "'name' is read as 'event'".to_owned();
         let hint = "write 'subscribe: {event: ...}'".to_owned();
         ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         let obj = ctx.object(node, "'subscribe'", &["name", "timeout"])?;

@@ -93,7 +93,7 @@ fn definition(ctx: &mut Ctx<'_>, node: &Node) {
             None
         }
         (None, Some(node)) => {
-            let message = "'source' is called 'instance' in the text; it is taken as that";
+            let message = "'source' is called 'instance' in the text; it is read as that";
             let hint = "write 'instance'".to_owned();
             ctx.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
             pointer(ctx, node, "'source'")

@@ -16,7 +16,7 @@ pub(super) fn identity(ctx: &mut Ctx<'_>, root: &mut Node) {
         }
         (None, Some(id)) => {
             let location = ctx.location(&id);
-            let message = "'id' is another edition's name for 'name'; it is taken as that";
+            let message = "'id' is another edition's name for 'name'; it is read as that";
             let hint = "write 'name'".to_owned();
             ctx.warn_as_is(
                 &location,
@@ -35,7 +35,7 @@ pub(super) fn policy(ctx: &mut Ctx<'_>, errors: &mut Node) {
         && errors.get("policies").is_none()
     {
         let location = ctx.location(policy);
-        let message = "'policy' is taken for 'policies'".to_owned();
+        let message = "'policy' is read as 'policies'".to_owned();
         let hint = "write 'policies'".to_owned();
         ctx.warn_as_is(&location, codes::OTHER_EDITIONS_NAME, message, hint);
         errors.rename("policy", "policies");
@@ -67,8 +67,8 @@ pub(super) fn arguments_beside(ctx: &mut Ctx<'_>, action: &mut Node) {
     };
     let location = ctx.location(&arguments);
     let message = match word {
-        "args" => "'args' belongs in 'functionRef' as 'arguments'; it is taken as if it were there",
-        _ => "'arguments' belongs in 'functionRef'; it is taken as if it were there",
+        "args" => "'args' belongs in 'functionRef' as 'arguments'; it is read as if it were there",
+        _ => "'arguments' belongs in 'functionRef'; it is read as if it were there",
     };
     let hint = "write 'functionRef: {refName: ..., arguments: ...}'".to_owned();
     ctx.warn_as_is(

@@ -5,6 +5,7 @@ use swirl_documents::source::Node;
 use swirl_model::workflow::{ErrorDef, ErrorId, ErrorSet, Problem, Throw};
 
 use crate::build::ctx::{Ctx, Obj, did_you_mean};
+use crate::build::earlier::older::other;
 use crate::build::expression::VisibleVars;
 use crate::build::names::ProblemEntry;
 
@@ -75,7 +76,13 @@ fn references(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) -> Option<Vec<ErrorId
 
 fn reference(ctx: &mut Ctx<'_>, node: &Node) -> Option<ErrorId> {
     let known = &["refName", "instance", "type", "status"];
-    let obj = ctx.object(node, "an error reference", known)?;
+    let mut node = node.clone();
+    if let (Some(name), None) = (node.get("error"), node.get("refName")) {
+        // As in the specification's own example.
+        other(ctx, name, "error", "refName");
+        node.rename("error", "refName");
+    }
+    let obj = ctx.object(&node, "an error reference", known)?;
     if let Some(name) = obj.get("refName") {
         others_ignored(ctx, obj, "refName");
         return Some(definition_ref(ctx, name)?.id);

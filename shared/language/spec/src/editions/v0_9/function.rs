@@ -17,7 +17,7 @@ pub(super) fn kind(ctx: &mut Ctx<'_>, function: &mut Node) {
         Some("openapi") => *word = word.text_here("rest"),
         Some("rest") => {
             let location = ctx.location(word);
-            let message = "'rest' is another edition's name for 'openapi'; it is taken as that";
+            let message = "'rest' is another edition's name for 'openapi'; it is read as that";
             let hint = "write 'type: openapi'".to_owned();
             ctx.warn_as_is(
                 &location,
@@ -84,7 +84,7 @@ fn texts(ctx: &mut Ctx<'_>, obj: Obj<'_>, name: &str) {
     for member in members {
         let value = member.value();
         if value.members().is_some() || value.items().is_some() || value.is_null() {
-            ctx.wrong_type(value, &format!("'{}'", member.key()), "a text");
+            ctx.wrong_type(value, &format!("'{}'", member.key()), "a string");
         }
     }
     ctx.static_data(node, "the request of an http function");

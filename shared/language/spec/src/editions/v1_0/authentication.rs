@@ -83,7 +83,7 @@ impl Reader<'_, '_> {
     fn credentials(&mut self, node: &Node, scheme: &str) -> Option<Template> {
         let what = format!("'{scheme}'");
         if let (Some(_), "bearer") = (node.as_str(), scheme) {
-            let message = "'bearer' is a text; it is taken as its 'token'".to_owned();
+            let message = "'bearer' is a string; it is read as its 'token'".to_owned();
             self.loose(node, message, "write 'bearer: {token: ...}'".to_owned());
             let token = self.text_value(node, DEFINITION, true)?;
             return Some(Template::Object(vec![("token".to_owned(), token)]));

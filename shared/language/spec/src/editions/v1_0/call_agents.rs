@@ -89,9 +89,7 @@ impl Reader<'_, '_> {
     fn transport(&mut self, node: &Node) -> Option<(Parts, Option<AuthId>)> {
         let obj = self.object(node, "'transport'", &["http", "stdio", "options"])?;
         if let Some(node) = obj.get("options") {
-            let message = "the options of a transport can't be carried out: no option is known";
-            let hint = "remove them".to_owned();
-            self.error(node, codes::NOT_CARRIED_OUT, message, hint);
+            self.transport_options(node);
         }
         match (obj.get("http"), obj.get("stdio")) {
             (Some(node), None) => self.mcp_http(node),
@@ -104,6 +102,21 @@ impl Reader<'_, '_> {
                 self.exclusive(obj, "'transport'", &["http", "stdio"]);
                 None
             }
+        }
+    }
+
+    /// The text names no option, so none can be carried out.
+    fn transport_options(&mut self, node: &Node) {
+        let Some(members) = node.members() else {
+            return self.wrong_type(node, "'options'", "an object");
+        };
+        for option in members {
+            let name = option.key();
+            let message = format!("the transport has no option '{name}'");
+            let hint = "remove it: headers are in 'http', arguments and 'environment' in 'stdio', and 'timeout' is beside \
+                        'transport'"
+                .to_owned();
+            self.error(option.value(), codes::NOT_CARRIED_OUT, message, hint);
         }
     }
 

@@ -220,7 +220,7 @@ impl Reader<'_, '_> {
             if !is_text || node.as_str().is_some_and(|text| text.contains("${")) {
                 let hint = "the server is chosen when the workflow is deployed".to_owned();
                 let message = format!(
-                    "the variable '{}' must be a text without expressions",
+                    "the variable '{}' must be a string without expressions",
                     member.key()
                 );
                 self.error(node, codes::WRONG_TYPE, message, hint);

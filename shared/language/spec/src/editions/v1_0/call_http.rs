@@ -32,7 +32,7 @@ impl Reader<'_, '_> {
         if with.get("endpoint").is_none()
             && let Some(uri) = with.take("uri")
         {
-            let message = "'uri' is taken as 'endpoint'".to_owned();
+            let message = "'uri' is read as 'endpoint'".to_owned();
             self.loose(&uri, message, "write 'endpoint'".to_owned());
             with.put("endpoint", uri);
         }

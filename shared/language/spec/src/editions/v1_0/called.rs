@@ -173,7 +173,7 @@ impl Reader<'_, '_> {
         let text = self.string(uri, "'uri'")?;
         let message = match text.as_str() {
             text if text.contains("${") || text.contains('{') => {
-                "the address of a document is a text without expressions: the document is fetched when the workflow \
+                "the address of a document must be a string without expressions: the document is fetched when the workflow \
                  is deployed"
             }
             text if text.contains('#') => "the address of a document has no '#'",

@@ -60,8 +60,7 @@ impl Reader<'_, '_> {
         }
         let catalog = self.named(node, call.catalog, "catalog", |reuse| &reuse.catalogs)?;
         let (root, auth) = self.catalog_address(&catalog)?;
-        let address = format!("{}/{}", root.trim_end_matches('/'), call.path());
-        let addresses = raw(&address);
+        let addresses = raw(&beneath(&root, &call.path()));
         if let Some(auth) = auth {
             let guarded = addresses.iter().map(|address| (address.clone(), auth));
             self.credentials.extend(guarded);
@@ -109,6 +108,16 @@ impl Reader<'_, '_> {
         }
         Some((text, auth))
     }
+}
+
+/// The address of a file of a catalog. A query of the catalog's address is one of each file.
+fn beneath(root: &str, path: &str) -> String {
+    let root = root.split_once('#').map_or(root, |(root, _)| root);
+    let (root, query) = match root.split_once('?') {
+        Some((root, query)) => (root, format!("?{query}")),
+        None => (root, String::new()),
+    };
+    format!("{}/{path}{query}", root.trim_end_matches('/'))
 }
 
 /// The addresses of the file itself, where a repository's page is named: the page's address comes last.
@@ -159,7 +168,22 @@ pub(super) fn raw(address: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::raw;
+    use super::{beneath, raw};
+
+    #[test]
+    fn files_have_the_query_of_their_catalog() {
+        for (root, expected) in [
+            ("https://e.com/c", "https://e.com/c/f"),
+            (
+                "https://e.com/c/?ref=v1&a=b",
+                "https://e.com/c/f?ref=v1&a=b",
+            ),
+            ("https://e.com?ref=v1", "https://e.com/f?ref=v1"),
+            ("https://e.com/c#part", "https://e.com/c/f"),
+        ] {
+            assert_eq!(beneath(root, "f"), expected);
+        }
+    }
 
     #[test]
     fn pages_of_repositories_become_files() {

@@ -13,7 +13,7 @@ impl Reader<'_, '_> {
     /// A text of a credential.
     pub fn credential(&mut self, node: &Node, name: &str) -> Option<Template> {
         if node.is_number() {
-            let message = format!("'{name}' is a number, and taken as its text");
+            let message = format!("'{name}' is a number, and is read as a string");
             self.loose(node, message, "put it in quotes".to_owned());
             return Some(Template::Literal(Data::string(node.raw())));
         }

@@ -87,7 +87,7 @@ impl Reader<'_, '_> {
     /// The `endpoint` of an external resource.
     pub fn resource_endpoint<'n>(&mut self, node: &'n Node) -> Option<&'n Node> {
         if let Some(text) = node.as_str() {
-            let message = "a resource must be an object, and is a string".to_owned();
+            let message = "a resource must be an object, but is a string".to_owned();
             let hint = format!("write '{{endpoint: {text}}}'");
             self.error(node, codes::WRONG_TYPE, message, hint);
             return None;

@@ -15,13 +15,13 @@ impl Reader<'_, '_> {
     fn attribute_fits(&mut self, name: &str, value: &Node) -> bool {
         let Some(text) = value.as_str() else {
             if CloudEvent::TEXTS.contains(&name) {
-                self.wrong_type(value, &format!("'{name}'"), "a text");
+                self.wrong_type(value, &format!("'{name}'"), "a string");
                 return false;
             }
             return true;
         };
         if text.is_empty() && CloudEvent::TEXTS.contains(&name) {
-            let hint = "leave it out, or give it a text".to_owned();
+            let hint = "leave it out, or give it a value".to_owned();
             self.error(value, codes::WRONG_TYPE, format!("'{name}' is empty"), hint);
             return false;
         }
@@ -78,7 +78,11 @@ impl Reader<'_, '_> {
                     self.error_at(&place, codes::BAD_ATTRIBUTE, message, hint);
                 }
                 if value.members().is_some() || value.items().is_some() {
-                    self.wrong_type(value, &format!("'{name}'"), "a text, a number or a boolean");
+                    self.wrong_type(
+                        value,
+                        &format!("'{name}'"),
+                        "a string, a number or a boolean",
+                    );
                     whole = false;
                     continue;
                 }

@@ -106,7 +106,7 @@ impl Reader<'_, '_> {
 
     pub fn set(&mut self, node: &Node) -> Option<StateKind> {
         if node.as_str().is_none() && node.members().is_none() {
-            self.wrong_type(node, "'set'", "an object or a text");
+            self.wrong_type(node, "'set'", "an object or a string");
             return None;
         }
         self.not_empty_object(node, "'set'")?;

@@ -235,7 +235,7 @@ impl Reader<'_, '_> {
             ResourceError::Scheme { scheme, .. } if scheme == "swirl" => {
                 "the operator names the folder of the default catalog: 'functions.catalog'"
             }
-            _ => "a definition is deployed with all that it refers to: check the address",
+            _ => "a definition is deployed with everything that it refers to: check the address",
         };
         let message = match &error {
             ResourceError::Scheme { uri, scheme } if scheme == "swirl" => {

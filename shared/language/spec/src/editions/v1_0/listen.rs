@@ -251,11 +251,15 @@ impl Reader<'_, '_> {
 
     fn attribute_test(&mut self, name: &str, node: &Node, sight: Sight) -> Option<Wanted> {
         if node.members().is_some() || node.items().is_some() || node.is_null() {
-            self.wrong_type(node, &format!("'{name}'"), "a text, a number or a boolean");
+            self.wrong_type(
+                node,
+                &format!("'{name}'"),
+                "a string, a number or a boolean",
+            );
             return None;
         }
         if CloudEvent::TEXTS.contains(&name) && node.as_str().is_none() {
-            self.wrong_type(node, &format!("'{name}'"), "a text");
+            self.wrong_type(node, &format!("'{name}'"), "a string");
             return None;
         }
         let value = self.wanted(node, sight, Self::scalars)?;

@@ -145,7 +145,7 @@ impl Reader<'_, '_> {
             return Some(known);
         }
         if let Some(known) = GRANTS.into_iter().find(|known| *known == dashed) {
-            let message = format!("'{text}' is taken as '{known}'");
+            let message = format!("'{text}' is read as '{known}'");
             self.loose(node, message, format!("write '{known}'"));
             return Some(known);
         }

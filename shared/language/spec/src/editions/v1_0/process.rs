@@ -205,12 +205,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// A list; before 1.0.3 an object, of which scripts get variables.
+    /// A list; before 1.0.3, for shells and scripts, an object, of which scripts get variables.
     fn process_arguments(&mut self, obj: Obj<'_>, word: &str, parts: &mut Parts) {
         let Some(node) = obj.get("arguments") else {
             return;
         };
-        if let Some(members) = node.members() {
+        if let Some(members) = node.members().filter(|_| word != "container") {
             for member in members {
                 let is_name = |text: &str| {
                     let mut chars = text.chars();
@@ -240,7 +240,7 @@ impl Reader<'_, '_> {
 
     pub fn scalar(&mut self, node: &Node, what: &str) {
         if node.members().is_some() || node.items().is_some() {
-            self.wrong_type(node, what, "a text");
+            self.wrong_type(node, what, "a string");
         }
     }
 

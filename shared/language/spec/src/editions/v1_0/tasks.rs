@@ -350,7 +350,7 @@ impl Reader<'_, '_> {
         }
         for (place, (name, node)) in named.iter().enumerate() {
             if !seen[place] {
-                let message = format!("no way leads to the task '{name}'");
+                let message = format!("nothing leads to the task '{name}'");
                 let hint = "lead to it with a 'then', or remove it".to_owned();
                 self.warn(node, codes::UNREACHABLE_STATE, message, hint);
             }

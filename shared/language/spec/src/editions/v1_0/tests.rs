@@ -292,7 +292,7 @@ fn messages_say_what_to_write() {
         ),
         (
             "do: [{a: {call: http, with: {method: get, endpoint: 'http://a', query: q}}}]",
-            "'query' must be an object or an expression, and is a string",
+            "'query' must be an object or an expression, but is a string",
         ),
         (
             "do: [{a: {set: {x: '${ $secrets.k }'}}}]",

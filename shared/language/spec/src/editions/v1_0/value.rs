@@ -275,7 +275,7 @@ impl Reader<'_, '_> {
             // YAML has these for numbers, which are refused with a reason of their own.
             let is_number = [".inf", ".nan"].contains(&bare.to_ascii_lowercase().as_str());
             if looks && !is_number && self.compiles_in(bare, sight) {
-                let message = format!("'{text}' looks like an expression, and is this text");
+                let message = format!("'{text}' looks like an expression, but is this string");
                 let hint = format!("write '${{ {bare} }}' if it is one");
                 self.warn(node, codes::EXPRESSION_NOT_MARKED, message, hint);
             }
@@ -370,7 +370,7 @@ impl Reader<'_, '_> {
             let message = format!("{what} must be {wanted}");
             self.error(node, code, message, None);
         } else if node.is_number() {
-            let message = format!("{what} must be {wanted}, and is {}", node.raw());
+            let message = format!("{what} must be {wanted}, but is {}", node.raw());
             self.error(node, codes::WRONG_TYPE, message, None);
         } else {
             self.wrong_type(node, what, wanted);
@@ -404,7 +404,7 @@ impl Reader<'_, '_> {
     pub fn timeout_of(&mut self, node: &Node, names: &'static [&'static str]) -> Option<Period> {
         let named = match node.as_str() {
             Some(text) if self.is_length(text) => {
-                let message = "'timeout' is a text, which names one of 'use.timeouts'".to_owned();
+                let message = "'timeout' is a string, which names one of 'use.timeouts'".to_owned();
                 let hint = format!("write 'timeout: {{after: {text}}}'");
                 self.error(node, codes::UNKNOWN_REFERENCE, message, hint);
                 return None;

@@ -36,7 +36,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
                 ctx.warn(
                     node,
                     codes::CALLBACK_WITHOUT_CORRELATION,
-                    "the callback's event has no 'correlation': an event meant for another instance would be taken too",
+                    "the callback's event has no 'correlation': an event meant for another instance would be consumed too",
                     "add 'correlation' to the event's definition".to_owned(),
                 );
             }

@@ -89,7 +89,7 @@ fn param(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> String {
         return name;
     }
     if let (Some(meant), Some(node)) = (meant_param(&name), obj.get("iterationParam")) {
-        let message = format!("'iterationParam' is '{name}', and a name is meant");
+        let message = format!("'iterationParam' is '{name}', but must be a name");
         ctx.loose(node, message, format!("write '{meant}'"));
         return meant.to_owned();
     }

@@ -29,7 +29,7 @@ fn read(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Done> {
         }
         Some(node) => {
             if node.is_null() {
-                let message = "'data' of an inject state must be an object, and is null";
+                let message = "'data' of an inject state must be an object, but is null";
                 let hint = "write 'data: {}' if nothing is injected".to_owned();
                 ctx.error(node, codes::WRONG_TYPE, message, hint);
             } else if node.members().is_none() {

@@ -104,7 +104,7 @@ fn default(ctx: &mut Ctx<'_>, obj: Obj<'_>) -> Option<Option<Next>> {
         return Some(None);
     };
     if let Some(name) = node.as_str() {
-        let message = "'defaultCondition' must be an object, and is a string";
+        let message = "'defaultCondition' must be an object, but is a string";
         let hint = match ctx.is_state(name) {
             true => format!("write 'defaultCondition: {{transition: {name}}}'"),
             false => "write 'defaultCondition: {transition: STATE}', or '{end: true}'".to_owned(),

@@ -39,7 +39,7 @@ fn read(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Done {
         .and_then(|name| reader.names.events.get(name))
         .copied();
     if entry.is_some_and(|entry| !entry.correlated) {
-        let message = "the callback's event has no 'correlationToken': an event meant for another instance would be taken too";
+        let message = "the callback's event has no 'correlationToken': an event meant for another instance would be consumed too";
         let hint = "add 'correlationToken' to the event's definition".to_owned();
         reader.warn(node, codes::CALLBACK_WITHOUT_CORRELATION, message, hint);
     }

@@ -81,14 +81,14 @@ fn param(reader: &mut Reader<'_, '_>, obj: Obj<'_>, what: &str) -> Option<String
         // Where it has this name, it is none of a path.
         format!("$.{text}")
     } else {
-        let message = format!("'inputParameter' is a path; '{text}' is taken as '$.{text}'");
+        let message = format!("'inputParameter' is a path; '{text}' is read as '$.{text}'");
         reader.warn(node, codes::BAD_PATH, message, format!("write '$.{text}'"));
         format!("$.{text}")
     };
     let name = member_name(&path);
     let is_one = path.matches(['.', '[']).count() == 1;
     if name.is_none() || !is_one {
-        let message = format!("'inputParameter' must name one member of the data, and is '{text}'");
+        let message = format!("'inputParameter' must name one member of the data, but is '{text}'");
         let hint = "write a path such as '$.order'".to_owned();
         reader.error(node, codes::BAD_ITERATION_PARAM, message, hint);
         return None;

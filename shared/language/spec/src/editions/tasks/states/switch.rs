@@ -124,7 +124,7 @@ fn default(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Next> {
         return reader.transition(node).map(Next::Transition);
     }
     let message =
-        "in other editions 'default' has a transition or an end in it; it is taken as there";
+        "in other editions 'default' has a transition or an end in it; it is read as there";
     let hint = format!("write 'default: {{{next}: ...}}'");
     reader.warn(node, codes::OTHER_EDITIONS_NAME, message, hint);
     let obj = reader.object(node, "'default'", &["transition", "end"])?;
@@ -275,12 +275,12 @@ fn comparison(reader: &mut Reader<'_, '_>, obj: Obj<'_>) -> Option<Test> {
     match value {
         None if needed => reader.missing(obj, "a condition", &["value"]),
         Some(node) if needed && (node.members().is_some() || node.items().is_some()) => {
-            reader.wrong_type(node, "'value'", "a text, a number, true or false");
+            reader.wrong_type(node, "'value'", "a string, a number, true or false");
             return None;
         }
         Some(node) if !needed && !absent && is_false(node) => {
             let word = operator.unwrap_or_default();
-            let why = format!("'{word}' does not look at it");
+            let why = format!("'{word}' doesn't use it");
             reader.ignored(node, "value", &why);
         }
         _ => {}

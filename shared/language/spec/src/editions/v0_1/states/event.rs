@@ -6,7 +6,7 @@ use swirl_documents::source::Node;
 use swirl_model::workflow::{EventFilter, EventState, Next, OnEvents, StateKind};
 
 use super::super::Reader;
-use super::super::filter::{self, Filter, Place};
+use super::super::filter::{self, Filter, FilterPath};
 use super::super::state::next_state;
 use super::{Read, StateReader};
 use crate::build::ctx::Obj;
@@ -62,7 +62,7 @@ fn entry(
     node: &Node,
     ends: bool,
     end_wins: bool,
-    result: Option<Place<'_>>,
+    result: Option<FilterPath<'_>>,
 ) -> Option<OnEvents> {
     let mut known: Vec<&str> = PROPERTIES.to_vec();
     known.extend(filter::PROPERTIES);

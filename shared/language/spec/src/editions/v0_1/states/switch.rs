@@ -257,7 +257,7 @@ fn operator(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Operator> {
 /// A text in the language. A number or boolean is read as its text.
 fn value(reader: &mut Reader<'_, '_>, node: &Node) -> Option<Data> {
     if node.as_str().is_none() && !node.is_number() && node.as_bool().is_none() {
-        reader.ctx.wrong_type(node, "'value'", "a text");
+        reader.ctx.wrong_type(node, "'value'", "a string");
         return None;
     }
     Some(node.to_data())

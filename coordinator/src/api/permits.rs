@@ -12,44 +12,44 @@ pub const CALLER_MAX: usize = 8;
 const TOTAL_MAX: usize = 64;
 
 #[derive(Clone)]
-pub struct Places {
+pub struct DeploymentPermits {
     all: Arc<Semaphore>,
     callers: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-/// A place of a caller's, until it is dropped.
-pub struct CallerPlace {
-    places: Places,
+/// A permit of a caller, until it is dropped.
+pub struct CallerPermit {
+    permits: DeploymentPermits,
     caller: String,
 }
 
-/// It is also one of the places of all callers.
-pub struct Place {
-    _caller: CallerPlace,
-    /// None if the places are closed, which doesn't happen while there are requests.
+/// A caller's permit that also counts among those of all callers.
+pub struct DeploymentPermit {
+    _caller: CallerPermit,
+    /// None if the permits are closed, which doesn't happen while there are requests.
     _shared: Option<OwnedSemaphorePermit>,
 }
 
-impl Default for Places {
-    fn default() -> Places {
-        Places {
+impl Default for DeploymentPermits {
+    fn default() -> DeploymentPermits {
+        DeploymentPermits {
             all: Arc::new(Semaphore::new(TOTAL_MAX)),
             callers: Arc::default(),
         }
     }
 }
 
-impl Places {
+impl DeploymentPermits {
     /// Returns `None` if the caller has the maximum number.
-    pub fn enter(&self, caller: &str) -> Option<CallerPlace> {
+    pub fn enter(&self, caller: &str) -> Option<CallerPermit> {
         let mut callers = self.locked();
         let count = callers.entry(caller.to_owned()).or_default();
         if *count >= CALLER_MAX {
             return None;
         }
         *count += 1;
-        Some(CallerPlace {
-            places: self.clone(),
+        Some(CallerPermit {
+            permits: self.clone(),
             caller: caller.to_owned(),
         })
     }
@@ -59,19 +59,19 @@ impl Places {
     }
 }
 
-impl CallerPlace {
-    pub async fn wait(self) -> Place {
-        let all = self.places.all.clone();
-        Place {
+impl CallerPermit {
+    pub async fn wait(self) -> DeploymentPermit {
+        let all = self.permits.all.clone();
+        DeploymentPermit {
             _shared: all.acquire_owned().await.ok(),
             _caller: self,
         }
     }
 }
 
-impl Drop for CallerPlace {
+impl Drop for CallerPermit {
     fn drop(&mut self) {
-        let mut callers = self.places.locked();
+        let mut callers = self.permits.locked();
         if let Some(count) = callers.get_mut(&self.caller) {
             *count -= 1;
             if *count == 0 {
@@ -88,24 +88,24 @@ mod tests {
 
     #[test]
     fn each_caller_has_a_limit_and_all_share_another() {
-        let places = Places::default();
+        let permits = DeploymentPermits::default();
         let mut held = Vec::new();
         for caller in 0..TOTAL_MAX / CALLER_MAX {
             let caller = caller.to_string();
             for _ in 0..CALLER_MAX {
-                let place = places.enter(&caller).unwrap().wait().now_or_never();
-                held.push(place.unwrap());
+                let permit = permits.enter(&caller).unwrap().wait().now_or_never();
+                held.push(permit.unwrap());
             }
-            assert!(places.enter(&caller).is_none());
+            assert!(permits.enter(&caller).is_none());
         }
-        let mut next = Box::pin(places.enter("next").unwrap().wait());
+        let mut next = Box::pin(permits.enter("next").unwrap().wait());
         assert!((&mut next).now_or_never().is_none());
         held.pop();
         drop((&mut next).now_or_never().unwrap());
         drop(held);
-        assert!(places.locked().is_empty());
+        assert!(permits.locked().is_empty());
         // A request that is cancelled while it waits leaves nothing behind.
-        drop(places.enter("gone").unwrap());
-        assert!(places.locked().is_empty());
+        drop(permits.enter("gone").unwrap());
+        assert!(permits.locked().is_empty());
     }
 }
