@@ -52,7 +52,10 @@ impl<'a> Turn<'a> {
         };
         let place = (self.commit.lease.scope.instance.as_str(), self.scope);
         let (change, text) = TimerChange::of(change, &known.armed, place, self.input.stamp)?;
-        self.draft.compare_own("t:", before.as_deref());
+        // A scope without a record has no timers.
+        if self.stored.recorded {
+            self.draft.compare_own("t:", before.as_deref());
+        }
         self.draft.put_own("t:", text.clone(), before.is_some());
         Ok((Some(change).filter(TimerChange::is_indexed), Some(text)))
     }

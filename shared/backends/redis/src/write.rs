@@ -204,7 +204,9 @@ impl Redis {
         if is_followed {
             keys.push(index(following::INDEX));
         }
-        if let Some((script, call)) = small::call(&plan, &keys, &elements) {
+        if self.options().small_functions
+            && let Some((script, call)) = small::call(&plan, &keys, &elements)
+        {
             return Ok(Ok(Planned {
                 script,
                 call,

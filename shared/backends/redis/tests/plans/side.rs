@@ -40,8 +40,10 @@ pub struct Side {
 }
 
 impl Side {
+    /// In `again` no small function writes a commit.
     pub async fn new(server: &RedisServer, namespace: &'static str, history_max: u64) -> Side {
         let options = Options {
+            small_functions: namespace != "again",
             namespace: namespace.to_owned(),
             shards: 1,
             history_max,
