@@ -19,6 +19,7 @@
 //! ```
 
 mod cluster;
+mod instructions;
 mod kafka;
 mod mosquitto;
 mod nats;

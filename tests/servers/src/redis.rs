@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 
+use crate::instructions;
 use crate::process::{Process, output};
 use crate::server::{Kind, Place, Server};
 
@@ -20,6 +21,8 @@ pub struct RedisOptions {
     pub port: Option<u16>,
     /// Additional command line arguments, such as `["--maxmemory", "100mb"]`.
     pub args: Vec<String>,
+    /// Runs under valgrind, which counts its instructions.
+    pub counts: bool,
 }
 
 /// A Redis server.
@@ -44,7 +47,13 @@ pub enum Mode {
 impl Kind for RedisKind {
     fn launch(&self, place: &Place<'_>) -> Result<Process> {
         let args = self.args(place)?;
-        let mut process = Process::start("redis-server", "redis-server", &args, &place.log)?;
+        let mut process = match self.options.counts {
+            true => {
+                let args = instructions::under_callgrind(place.folder, "redis-server", args);
+                Process::start("valgrind", "valgrind", args, &place.log)?
+            }
+            false => Process::start("redis-server", "redis-server", &args, &place.log)?,
+        };
         let (pid, port) = (process.pid().to_string(), place.port.to_string());
         // The id distinguishes our server from another one on the port.
         process.wait_until("answer", || {
@@ -175,6 +184,17 @@ impl RedisServer {
             Mode::Cluster(port) => port,
             _ => 0,
         }
+    }
+
+    /// The number of instructions since this was called last. The server must run with `RedisOptions::counts`.
+    pub fn instructions(&self) -> Result<u64> {
+        let pid = self.pid().context("the server isn't running")?;
+        instructions::counted(self.folder(), pid)
+    }
+
+    /// The file with these instructions by function, for `callgrind_annotate`.
+    pub fn profile(&self) -> Result<PathBuf> {
+        instructions::last_file(self.folder())
     }
 
     /// The output of `redis-cli` for a command, without the last line end. An error reply is returned as an error.

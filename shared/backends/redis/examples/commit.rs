@@ -4,18 +4,23 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
 mod cost;
+#[path = "cost/time.rs"]
+mod time;
+#[path = "cost/turns.rs"]
+mod turns;
 
 use swirl_contract::kit;
-use swirl_model::event::{Command, Event, HistoryEntry};
+use swirl_model::event::Command;
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
 use swirl_model::instance::EndStatus;
 use swirl_model::scope::{Cursor, Scope, Work};
 use swirl_model::{Data, data};
-use swirl_ports::{Acquired, Commit, Committed, ExecutionStore, Lease};
+use swirl_ports::{ExecutionStore, Lease};
 use swirl_redis::Redis;
 use swirl_servers::RedisServer;
 
-use crate::cost::{cpu, function};
+use crate::time::{cpu, function};
+use crate::turns::{commit, read};
 
 const AT_ONCE: usize = 32;
 const ROUNDS: usize = 5;
@@ -41,7 +46,8 @@ enum Workload {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let (server, redis) = cost::start().await?;
+    let server = RedisServer::start_with(cost::options())?;
+    let redis = cost::connect(&server).await?;
     let server = &server;
     for (workload, name) in [
         (Workload::Call, "a call's answer and the next call"),
@@ -130,7 +136,7 @@ impl Worker {
         for number in 1..=EACH {
             let (mut lease, mut scope) = match held.take() {
                 Some(held) => held,
-                None => self.read(&root).await,
+                None => read(&self.redis, &root).await,
             };
             scope.data = text.clone();
             match workload {
@@ -144,7 +150,7 @@ impl Worker {
                         Workload::Effect => vec![Command::Publish(kit::event("e", "told", &[]))],
                         _ => Vec::new(),
                     };
-                    let token = self.commit(&lease, &scope, commands, &[], false).await;
+                    let token = commit(&self.redis, &lease, &scope, commands, &[], false).await;
                     lease.token = token.unwrap_or(lease.token);
                     scope.rev += 1;
                     held = Some((lease, scope));
@@ -152,7 +158,7 @@ impl Worker {
                 }
                 Workload::Turn => {
                     scope.cursor = kit::blocked(Work::Sleep);
-                    self.commit(&lease, &scope, vec![], &[], true).await;
+                    commit(&self.redis, &lease, &scope, vec![], &[], true).await;
                     commits += 1;
                 }
                 Workload::Wait => {
@@ -162,35 +168,35 @@ impl Worker {
                         Command::Unsubscribe(number - 1),
                         Command::Subscribe(kit::subscription(number, slots)),
                     ];
-                    self.commit(&lease, &scope, commands, &[], true).await;
+                    commit(&self.redis, &lease, &scope, commands, &[], true).await;
                     commits += 1;
                 }
                 Workload::Fork => {
                     scope.cursor = kit::forked(number, BRANCHES);
                     let fork = kit::fork("r", number, BRANCHES, BRANCHES, BRANCHES);
-                    self.commit(&lease, &scope, vec![fork], &[], true).await;
+                    commit(&self.redis, &lease, &scope, vec![fork], &[], true).await;
                     for index in 0..BRANCHES {
                         let branch = ScopeRef {
                             instance: root.instance.clone(),
                             scope: ScopeId::new(format!("r.{number}.{index}")),
                         };
-                        let (lease, mut scope) = self.read(&branch).await;
+                        let (lease, mut scope) = read(&self.redis, &branch).await;
                         scope.cursor = Cursor::Ended;
                         let report = vec![Command::Report(kit::done())];
-                        self.commit(&lease, &scope, report, &[], true).await;
+                        commit(&self.redis, &lease, &scope, report, &[], true).await;
                     }
-                    let (lease, mut scope) = self.read(&root).await;
+                    let (lease, mut scope) = read(&self.redis, &root).await;
                     scope.cursor = kit::blocked(Work::Sleep);
                     let joined = format!("fork-{number}-1");
                     let close = vec![Command::CloseFork(number)];
-                    self.commit(&lease, &scope, close, &[joined], true).await;
+                    commit(&self.redis, &lease, &scope, close, &[joined], true).await;
                     commits += BRANCHES + 2;
                 }
             }
         }
         let (lease, mut scope) = match held {
             Some(held) => held,
-            None => self.read(&root).await,
+            None => read(&self.redis, &root).await,
         };
         scope.cursor = Cursor::Ended;
         let end = Command::End {
@@ -198,56 +204,7 @@ impl Worker {
             output: Some(data!({"done": true})),
             error: None,
         };
-        self.commit(&lease, &scope, vec![end], &[], true).await;
+        commit(&self.redis, &lease, &scope, vec![end], &[], true).await;
         commits + 1
-    }
-
-    async fn read(&self, scope: &ScopeRef) -> (Lease, Scope) {
-        match self.redis.read_snapshot(scope, 30_000).await.unwrap() {
-            Acquired::Held(held) => (held.lease.clone(), kit::scope_of(&held.record)),
-            other => panic!("{scope}: {other:?}"),
-        }
-    }
-
-    async fn commit(
-        &self,
-        lease: &Lease,
-        scope: &Scope,
-        commands: Vec<Command>,
-        consumed: &[String],
-        release: bool,
-    ) -> Option<u64> {
-        let entry = HistoryEntry {
-            data: None,
-            at: kit::at(0),
-            scope: scope.id.clone(),
-            event: Event::Joined {
-                fork: 1,
-                in_state: None,
-            },
-            data_until: None,
-        };
-        let commit = Commit {
-            lease: lease.clone(),
-            scope: scope.clone(),
-            consumed: consumed.to_vec(),
-            refused: Vec::new(),
-            history: vec![entry; 4],
-            commands,
-            at: kit::at(0),
-            require_unchanged_inbox: false,
-            fits: false,
-            release,
-            lease_ms: 30_000,
-        };
-        match self.redis.commit(commit).await.unwrap() {
-            Committed::Done { token, outbox, .. } => {
-                if !outbox.is_empty() {
-                    self.redis.flushed(&outbox).await.unwrap();
-                }
-                token
-            }
-            other => panic!("{}: {other:?}", lease.scope),
-        }
     }
 }

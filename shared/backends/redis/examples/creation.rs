@@ -3,14 +3,17 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "an example")]
 
 mod cost;
+#[path = "cost/time.rs"]
+mod time;
 
 use swirl_contract::first_turn::{ended_at_once, turn};
 use swirl_contract::kit;
 use swirl_model::event::Command;
 use swirl_model::scope::Work;
 use swirl_ports::{ExecutionStore, NewRecords};
+use swirl_servers::RedisServer;
 
-use crate::cost::{cpu, function};
+use crate::time::{cpu, function};
 
 const AT_ONCE: usize = 32;
 const EACH: usize = 60;
@@ -39,7 +42,8 @@ fn waiting(id: &str) -> NewRecords {
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
-    let (server, redis) = cost::start().await?;
+    let server = RedisServer::start_with(cost::options())?;
+    let redis = cost::connect(&server).await?;
     let server = &server;
     let workloads: [(&str, Make); 3] = [
         ("a creation", plain),

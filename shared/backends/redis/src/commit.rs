@@ -27,7 +27,7 @@ use crate::reply::Reply;
 use crate::snapshot::Snapshot;
 use crate::unread::Unread;
 use crate::waits::{self, freed};
-use crate::write::script;
+use crate::write::Planned;
 
 /// How often a commit is planned, if others keep changing what it depends on.
 const PLANS_MAX: u32 = 8;
@@ -78,8 +78,14 @@ impl Redis {
             if let Some(known) = &known {
                 let is_fresh = known.reread.is_some();
                 match self.planned(commit, &parts, known, rev, attempt)? {
-                    Ok((call, plan, effects)) => {
-                        let answer = self.run(script(&parts, &plan), call).await;
+                    Ok(planned) => {
+                        let Planned {
+                            script,
+                            call,
+                            plan,
+                            effects,
+                        } = planned;
+                        let answer = self.run(script, call).await;
                         let answer: Value = self.sure(answer, &commit.lease, attempt).await?;
                         let written = self.written(commit, &parts, plan, effects, answer);
                         if let Some(committed) = written.await? {

@@ -23,7 +23,7 @@ use crate::reply::json;
 use crate::retention;
 use crate::script::{Lazy, Script};
 use crate::snapshot::Snapshot;
-use crate::write::script;
+use crate::write::Planned;
 
 static CHILD: Lazy = Lazy::new(|| Script::of_instance(&[include_str!("lua/child.lua")]));
 
@@ -164,20 +164,25 @@ impl Redis {
         }
         let known = Snapshot::of_new(root, self.creation(new, begun)?);
         for _ in 0..ATTEMPTS_MAX {
-            let (call, plan, effects) =
-                match self.planned(&commit, &parts, &known, root.rev, self.attempt())? {
-                    Ok(planned) => planned,
-                    Err(Unplanned::Answer(_)) if has_turn => return Ok(None),
-                    Err(Unplanned::Damaged(bad)) => return Err(damaged(id.to_string(), bad)),
-                    Err(Unplanned::Answer(_) | Unplanned::Unknown) => {
-                        return Err(damaged(id.to_string(), "its creation cannot be planned"));
-                    }
-                };
+            let planned = self.planned(&commit, &parts, &known, root.rev, self.attempt())?;
+            let Planned {
+                script,
+                call,
+                plan,
+                effects,
+            } = match planned {
+                Ok(planned) => planned,
+                Err(Unplanned::Answer(_)) if has_turn => return Ok(None),
+                Err(Unplanned::Damaged(bad)) => return Err(damaged(id.to_string(), bad)),
+                Err(Unplanned::Answer(_) | Unplanned::Unknown) => {
+                    return Err(damaged(id.to_string(), "its creation cannot be planned"));
+                }
+            };
             if !plan.released {
                 // The turn must be taken by a worker that holds the scope.
                 return Ok(None);
             }
-            let answer: Value = self.run(script(&parts, &plan), call).await?;
+            let answer: Value = self.run(script, call).await?;
             let written = self.written(&commit, &parts, plan, effects, answer);
             match written.await? {
                 Some(Committed::Done {

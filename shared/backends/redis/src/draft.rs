@@ -42,7 +42,7 @@ impl ToRedisArgs for Field<'_> {
 #[derive(Debug)]
 pub(crate) struct Draft<'a> {
     pub scope: &'a str,
-    /// Fields and their required values; empty means that the field must not exist.
+    /// Fields and their required values; empty means that the field must not exist. Those come last in the end.
     pub compared: Vec<(Field<'a>, &'a [u8])>,
     /// Fields whose current values are needed.
     pub read: Vec<Field<'a>>,
@@ -82,6 +82,43 @@ impl<'a> Draft<'a> {
         if !is_known && !self.read.contains(&field) {
             self.read.push(field);
         }
+    }
+
+    /// All comparisons are known, and fields to read follow.
+    pub fn end_compared(&mut self) {
+        self.compared.sort_by_key(|(_, value)| value.is_empty());
+    }
+
+    pub fn own(&self, kind: &'static str) -> Field<'a> {
+        Field::Of(kind, self.scope)
+    }
+
+    /// The value that a field must have: empty if it must not exist, `None` if it isn't compared.
+    pub fn required(&self, field: Field<'a>) -> Option<&'a [u8]> {
+        let mut compared = self.compared.iter();
+        let (_, value) = compared.find(|(other, _)| *other == field)?;
+        Some(value)
+    }
+
+    pub fn is_absent(&self, field: Field<'a>) -> bool {
+        self.required(field).is_some_and(<[u8]>::is_empty)
+    }
+
+    /// The number of fields that must not exist.
+    pub fn absent(&self) -> usize {
+        let compared = self.compared.iter();
+        compared.filter(|(_, value)| value.is_empty()).count()
+    }
+
+    /// The position that the next field to read gets among all fields, from 1.
+    pub fn next_place(&self) -> usize {
+        self.compared.len() + self.read.len() + 1
+    }
+
+    /// The position of a field that is read.
+    pub fn place(&self, field: Field<'a>) -> Option<usize> {
+        let at = self.read.iter().position(|other| *other == field)?;
+        Some(self.compared.len() + at + 1)
     }
 
     pub fn set(&mut self, field: &'static str, value: Vec<u8>) {

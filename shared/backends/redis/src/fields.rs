@@ -11,9 +11,10 @@ use crate::attributes::{self, IndexChange};
 use crate::creation::Creation;
 use crate::draft::{Draft, Field};
 use crate::facts::{Branch, OwnInputs, Put};
-use crate::inbox::{self, packed, remembered};
+use crate::inbox::{self, remembered};
 use crate::known::Known;
 use crate::lazy::enclosing_forks;
+use crate::numbers::{self, stamp};
 use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{flags, kind, status_letter};
 use crate::snapshot::{Item, Snapshot};
@@ -51,7 +52,10 @@ impl<'a> Turn<'a> {
         };
         let place = (self.commit.lease.scope.instance.as_str(), self.scope);
         let (change, text) = TimerChange::of(change, &known.armed, place, self.input.stamp)?;
-        self.draft.compare_own("t:", before.as_deref());
+        // A scope without a record has no timers.
+        if self.stored.recorded {
+            self.draft.compare_own("t:", before.as_deref());
+        }
         self.draft.put_own("t:", text.clone(), before.is_some());
         Ok((Some(change).filter(TimerChange::is_indexed), Some(text)))
     }
@@ -65,7 +69,10 @@ impl<'a> Turn<'a> {
             return Ok((stored.forks.clone(), 0));
         };
         let before = stored.forks.as_deref().map(str::as_bytes);
-        draft.compare_own("F:", before);
+        // A scope without a record has no forks.
+        if stored.recorded {
+            draft.compare_own("F:", before);
+        }
         let revived = change.revived.iter();
         let results = revived.map(|branch| Field::Branch("b:", scope, branch.fork, branch.index));
         draft.gone.extend(results);
@@ -103,8 +110,7 @@ impl<'a> Turn<'a> {
                     continue;
                 }
             }
-            let bad = "the numbers of a fork cannot be packed";
-            draft.set.push((field, packed(numbers, bad)?));
+            draft.set.push((field, numbers::encode(numbers)));
         }
         let numbers: Vec<String> = left.iter().map(u32::to_string).collect();
         let text = (!numbers.is_empty()).then(|| numbers.join(" "));
@@ -239,9 +245,9 @@ impl<'a> Turn<'a> {
             .reread
             .as_ref()
             .and_then(|now| now.fork.as_ref());
-        let (mut letter, mut bytes) = ("", 0);
+        let (mut outcome, mut bytes) = (None, 0);
         if let Some(report) = &branch.report {
-            letter = if report.is_done { "d" } else { "f" };
+            outcome = Some(report.is_done);
             let mut result = self.input.result.take().unwrap_or_default();
             if let Some(replaced) = &report.replaced {
                 result = serde_json::to_vec(replaced)
@@ -253,21 +259,13 @@ impl<'a> Turn<'a> {
         let place = branch.place;
         Ok(Some(Branch {
             fork: place.fork,
-            number: place.fork.rsplit_once('.').map_or("", |(_, number)| number),
-            index: if branch.is_unborn {
-                i64::from(place.index)
-            } else {
-                -1
-            },
-            stamp: match (now, self.commit.lease.fork_stamp) {
-                (Some(fork), _) => fork.stamp.as_str().into(),
-                (None, 0) => "".into(),
-                (None, stamp) => stamp.to_string().into(),
-            },
+            place: 0,
+            reads_parent: self.stored.completes && outcome.is_some(),
+            index: branch.is_unborn.then_some(place.index),
             live: branch.live,
-            result: letter,
+            stamp: now.map_or(self.commit.lease.fork_stamp, |fork| stamp(&fork.stamp)),
+            result: outcome,
             bytes,
-            reads_parent: self.stored.completes && !letter.is_empty(),
             parent: (!branch.is_orphan).then_some(place.parent),
             is_closed: branch.is_closed,
         }))
@@ -368,25 +366,28 @@ impl<'a> Draft<'a> {
     }
 
     /// Reads the numbers of a branch's fork and what its parent needs; and unless the branch is gone, the marks of the
-    /// parent and the numbers of the fork that it is a branch of, and so on. Returns the number of these forks.
-    pub fn read_branch(&mut self, branch: &Branch<'a>, gone: bool) -> usize {
+    /// parent and the numbers of the fork that it is a branch of, and so on. Returns the position and the number of
+    /// these forks, if there are any.
+    pub fn read_branch(&mut self, branch: &mut Branch<'a>, gone: bool) -> Option<(usize, usize)> {
         let (parent, _) = branch.fork.rsplit_once('.').unwrap_or_default();
+        branch.place = self.next_place();
         self.read.push(Field::Of("g:", branch.fork));
         if branch.reads_parent {
-            let parent = ["l:", "q:", "x:"].map(|kind| Field::Of(kind, parent));
-            self.read.extend(parent);
+            self.read
+                .extend(["l:", "q:"].map(|kind| Field::Of(kind, parent)));
         }
-        if gone {
-            return 0;
-        }
-        let around = enclosing_forks(parent);
+        let around = match gone {
+            true => Vec::new(),
+            false => enclosing_forks(parent),
+        };
+        let first = self.next_place();
         let mut scope = parent;
         for (parent, fork, _) in &around {
             self.read.push(Field::Of("m:", scope));
             self.read.push(Field::Of("g:", fork));
             scope = parent;
         }
-        around.len()
+        (!around.is_empty()).then_some((first, around.len()))
     }
 }
 

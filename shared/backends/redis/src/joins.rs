@@ -10,7 +10,8 @@ use swirl_model::scope::BranchResult;
 use swirl_ports::{InboxItem, Result};
 
 use crate::Redis;
-use crate::reply::{json, unpack};
+use crate::numbers;
+use crate::reply::json;
 
 /// The limits of a page of results: their number, and their approximate size. Both sides hold a page in memory.
 const PAGE_RESULTS: u32 = 500;
@@ -33,7 +34,7 @@ impl Redis {
         let Some(numbers) = numbers else {
             return Ok(Vec::new());
         };
-        let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {parent}"))?;
+        let numbers = numbers::decode(&numbers, &format!("fork {fork} of {parent}"))?;
         match numbers.passes_results() {
             true => self.result_pages(parent, fork, &numbers).await,
             false => Ok(Vec::new()),

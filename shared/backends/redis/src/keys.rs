@@ -89,6 +89,9 @@ impl Keys {
         keys
     }
 
+    /// The number of keys that every commit has.
+    pub const OF_ANY_COMMIT: usize = 3;
+
     /// The keys of a commit. `change`: the status of the instance before and after it, if it changes.
     pub fn of_commit(
         &self,

@@ -19,6 +19,7 @@ use crate::connect::damaged;
 use crate::expected::Expected;
 use crate::fork_bases::ForkBase;
 use crate::joins::{add_results, result_fields};
+use crate::numbers;
 use crate::reply::{json, unpack};
 use crate::snapshot::{self, Snapshot};
 use crate::unread::Unread;
@@ -226,7 +227,7 @@ impl Redis {
             let (Some(numbers), Some(marks)) = (next(), next()) else {
                 return Ok(Look::Refused);
             };
-            let numbers: Numbers = unpack(&numbers, &format!("fork {fork} of {scope}"))?;
+            let numbers = numbers::decode(&numbers, &format!("fork {fork} of {scope}"))?;
             let is_closed = numbers.is_closed;
             if is_closed || !is_plain(&marks) {
                 return Ok(Look::Refused);
@@ -372,7 +373,7 @@ impl Redis {
             let Some(numbers) = numbers else {
                 return Ok(false);
             };
-            let numbers: Numbers = unpack(numbers, &format!("a fork enclosing {}", lease.scope))?;
+            let numbers = numbers::decode(numbers, &format!("a fork enclosing {}", lease.scope))?;
             if numbers.is_closed {
                 return Ok(false);
             }
@@ -430,7 +431,7 @@ impl Redis {
                 };
                 let joining = OwnFork {
                     fork,
-                    numbers: unpack(&numbers, &what)?,
+                    numbers: numbers::decode(&numbers, &what)?,
                     base_kib,
                     errors: Vec::new(),
                 };

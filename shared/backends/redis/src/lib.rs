@@ -45,6 +45,7 @@ mod migration;
 mod news;
 mod node_list;
 mod nodes;
+mod numbers;
 mod options;
 mod outbox;
 mod overdue;
@@ -62,6 +63,7 @@ mod retention;
 mod script;
 mod shards;
 mod slots;
+mod small;
 mod snapshot;
 mod store;
 mod timers;
@@ -101,7 +103,7 @@ use snapshot::Snapshot;
 use swirl_ports::Reads;
 
 /// The version of the key layout. A namespace with another layout is rejected because its instances could not be read.
-const LAYOUT: u32 = 5;
+const LAYOUT: u32 = 6;
 
 static META: Lazy = Lazy::new(|| Script::freeing_small(include_str!("lua/meta.lua")));
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use redis::Cmd;
-use swirl_commit::{Flags, Numbers};
+use swirl_commit::Flags;
 use swirl_model::difference::Difference;
 use swirl_model::event::{Command, Input};
 use swirl_model::ids::{InstanceId, ScopeId, ScopeRef};
@@ -18,6 +18,7 @@ use crate::branch::{Differing, differs, fork_of, read_scope};
 use crate::connect::damaged;
 use crate::keys::Span;
 use crate::lazy::Item;
+use crate::numbers;
 use crate::record::{encode, encode_text, flags, read_status, timer_kind};
 use crate::reply::{Reply, json, unpack};
 use crate::script::{Lazy, Script};
@@ -276,7 +277,7 @@ fn whole(fields: &Fields, id: &InstanceId, now_ms: u64) -> Result<(Whole, WholeR
         };
         let of = format!("fork {name} of {id}");
         let origin: Fork = json(field("f"), &of)?;
-        let numbers: Numbers = unpack(field("g"), &of)?;
+        let numbers = numbers::decode(field("g"), &of)?;
         let mut fork = Fork {
             total: numbers.total,
             open: numbers.open,

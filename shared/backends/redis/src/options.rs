@@ -62,6 +62,8 @@ pub struct Options {
     pub repeat_ms: u64,
     /// The maximum number of history entries of an instance. Older ones are dropped.
     pub history_max: u64,
+    /// Whether small functions write the most frequent commits. Only a test turns them off, to compare.
+    pub small_functions: bool,
     /// The maximum number of inputs waiting in a scope's inbox.
     pub inbox_max: usize,
     /// The maximum total size of an instance's scopes, forks and results; 0 means no limit.
@@ -117,6 +119,7 @@ impl Default for Options {
             grace_ms: 3_000,
             repeat_ms: 10_000,
             history_max: 100_000,
+            small_functions: true,
             inbox_max: 10_000,
             instance_bytes: 64 << 20,
             record_max: 20 << 20,

@@ -12,7 +12,7 @@ use crate::branch::differs;
 use crate::creation::Creation;
 use crate::draft::{Draft, Field};
 use crate::events::digest;
-use crate::facts::{Facts, More, Rare, Rest};
+use crate::facts::{Facts, More, Others};
 use crate::fields::Turn;
 use crate::known::Known;
 use crate::plan_input::{PlanInput, Unplanned};
@@ -39,6 +39,8 @@ pub(crate) struct Plan<'a> {
     pub after: Snapshot,
     /// Identifies this write, and the fork that it makes.
     pub stamp: u64,
+    /// The time of this write, by the clock of this process.
+    pub millis: String,
     /// Bytes of the origin of that fork.
     pub fork_bytes: usize,
     /// The parent of a branch.
@@ -96,7 +98,7 @@ impl<'a> Turn<'a> {
         let mark = self.record();
         let (begins, woken) = self.others();
         let puts = self.puts();
-        let branch = self.branch()?;
+        let mut branch = self.branch()?;
         let ends = self.status(forks_after.is_some(), uncounted)?;
         let counts = ends.as_ref().is_some_and(|(_, _, count)| count.is_some());
         let (index, attributes) = self.index()?;
@@ -121,9 +123,8 @@ impl<'a> Turn<'a> {
 
         let has_joined = own_inputs.is_some();
         let has_effects = !input.effects.is_empty();
-        let reports = branch.as_ref().is_some_and(|branch| branch.bytes > 0);
-        let numbered = lease.is_taken || has_effects || reports || has_joined || puts.is_some();
-        let sized = decision.gain != 0 || decision.room.is_some() || reports || counts;
+        let numbered = lease.is_taken || has_effects || puts.is_some();
+        let sized = decision.gain != 0 || decision.room.is_some() || counts;
         let all = stored.items.iter().flatten();
         let dropped = all.enumerate();
         let dropped = dropped.filter(|(at, _)| decision.inbox.dropped.contains(at));
@@ -149,12 +150,11 @@ impl<'a> Turn<'a> {
             draft.create(creation);
         }
 
-        // The function expects what it reads in this order.
+        draft.end_compared();
         draft.read_if(numbered, "n");
         draft.read_if(sized, "z");
-        let around = branch
-            .as_ref()
-            .map_or(0, |branch| draft.read_branch(branch, gone));
+        let around = branch.as_mut();
+        let around = around.and_then(|branch| draft.read_branch(branch, gone));
         draft.read_if(has_effects || counts, "O");
         let is_listed = creation.is_none();
         let has_waits = waits
@@ -188,69 +188,55 @@ impl<'a> Turn<'a> {
         let ended = ended.map(|fork| format!("{scope}.{fork}"));
         let closed = closes.iter().cloned().chain(ended).collect();
         let follows = !closes.is_empty() || changes_all || prunes.is_some();
-        let rest = follows.then(|| Rest {
+        let others = follows.then(|| Others {
             scope,
             closes,
             is_over,
             refreshes: changes_all,
             prunes,
-            ..Rest::default()
+            ..Others::default()
         });
-        let rare = Rare {
-            around,
-            stands_still: decision.stands_still,
-            own_inputs,
-            puts,
-            rest,
-        };
-        let rare = (!rare.is_empty()).then_some(rare);
-
-        let is_simple = held.is_none()
-            && !lease.is_taken
-            && !sized
-            && waits.is_none()
-            && stays.is_none()
-            && branch.is_none()
-            && ends.is_none()
-            && timers.is_none()
-            && !has_effects
-            && index.is_none()
-            && begins.is_empty()
-            && rare.is_none()
-            && creation.is_none();
+        let millis = (input.stamp / 1_000).to_string();
+        let own = |kind| draft.place(Field::Of(kind, scope)).unwrap_or_default();
+        let at = |name| draft.place(Field::Instance(name));
         let taken = lease_after.clone();
-        let more = (!is_simple).then(|| More {
+        let more = More {
             instance,
             namespace: input.namespace,
-            held,
-            taken: taken.map(|rest| (format!("l:{scope}"), commit.lease_ms, rest)),
-            numbered,
-            gain: sized.then_some(decision.gain),
-            room: decision.room,
             most: input.limit.unwrap_or_default(),
+            stands_still: decision.stands_still,
+            held: held.map(|(token, mark)| (token, mark, own("l:"), own("m:"))),
+            taken: taken.map(|rest| (format!("l:{scope}"), commit.lease_ms, rest)),
+            number_at: at("n").filter(|_| numbered),
+            size_at: at("z").filter(|_| sized),
+            gain: Some(decision.gain).filter(|gain| *gain != 0),
+            room: decision.room,
+            around,
+            outbox_at: at("O"),
+            listed_at: at("lw"),
+            watcher_at: at("w"),
+            retention_at: at("kp"),
+            fields: ends.as_ref().and_then(|(_, _, fields)| *fields),
             waits,
-            stays,
-            branch,
-            ends,
+            stays: stays.map(|member| (millis.clone(), member)),
+            ends: ends.map(|(letter, at, _)| (letter, at)),
             timers,
             effects: has_effects.then_some((0, input.effects)),
-            index,
-            rare,
+            attributes: index,
+            own_inputs,
+            puts,
+            others,
             creation: creation.map(Creation::facts),
-        });
-        let noted = input.lines > 0 && (input.is_followed || input.due.is_some());
-        let followed = input.is_followed.then_some(commit.at.0);
+            unread: Some(commit.at.0).filter(|_| input.lines > 0 && input.is_followed),
+            due: input.due.filter(|_| input.lines > 0),
+        };
         let facts = Facts {
-            fields: draft.compared.len() + draft.read.len(),
-            compared: draft.compared.len(),
             lines: input.lines,
             elements: input.elements,
             keep: input.history_max,
-            words: 2 * draft.set.len(),
-            gone: draft.gone.len(),
             leaves: (is_listed && !decision.has_work).then(member),
-            more,
-            noted: noted.then_some((instance, followed, input.due)),
+            branch,
+            more: (!more.is_empty()).then_some(more),
         };
         let after = Snapshot {
             recorded: mark.is_some(),
@@ -280,6 +266,7 @@ impl<'a> Turn<'a> {
             wakes_ready: status
                 .is_some_and(|change| change.reopens && change.to == Status::Running),
             after,
+            millis,
             stamp: input.stamp,
             fork_bytes,
             parent: decision.branch.as_ref().map(|branch| branch.place.parent),

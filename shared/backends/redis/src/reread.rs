@@ -9,6 +9,7 @@ use swirl_ports::{Lease, Result};
 use crate::Redis;
 use crate::connect::damaged;
 use crate::lazy::{Item, enclosing_forks};
+use crate::numbers::decode;
 use crate::record::read_status;
 use crate::reply::unpack;
 use crate::snapshot::{self, Reread, Snapshot};
@@ -65,7 +66,7 @@ impl Redis {
             None => None,
         };
         let numbers = |text: Option<Vec<u8>>| -> Result<Option<Numbers>> {
-            text.map(|text| unpack(&text, &what)).transpose()
+            text.map(|text| decode(&text, &what)).transpose()
         };
         let mut forks_around = Vec::with_capacity(around.len());
         for _ in &around {
@@ -83,7 +84,7 @@ impl Redis {
             if let Some(text) = next() {
                 own_forks.push(OwnFork {
                     fork: number,
-                    numbers: unpack(&text, &what)?,
+                    numbers: decode(&text, &what)?,
                     base_kib: 0,
                     errors: Vec::new(),
                 });

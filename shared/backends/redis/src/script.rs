@@ -12,6 +12,10 @@ use crate::Redis;
 use crate::connect::damaged;
 use crate::line::On;
 
+/// What functions know about the numbers of a fork.
+pub(crate) const NUMBERS: &str = include_str!("lua/numbers.lua");
+/// What the functions that write commits share.
+pub(crate) const COMMITS: &str = include_str!("lua/commits.lua");
 /// The code with which every operation on an instance begins.
 pub(crate) const PRELUDE: &str = include_str!("lua/prelude.lua");
 
@@ -61,7 +65,7 @@ impl Script {
     pub fn of_instance(parts: &[&str]) -> Script {
         let (body, libraries) = parts.split_last().unwrap_or((&"", &[]));
         let libraries = libraries.join("\n");
-        let code = format!("{PRELUDE}\n{libraries}\nlocal function main()\n{body}\nend\n");
+        let code = format!("{NUMBERS}{PRELUDE}\n{libraries}\nlocal function main()\n{body}\nend\n");
         Script::function(
             &code,
             "function(keys, argv) return run(keys, argv, main) end",
@@ -71,6 +75,11 @@ impl Script {
     /// An operation that doesn't need the prelude: `main(KEYS, ARGV)`.
     pub fn alone(code: &str) -> Script {
         Script::function(code, "main")
+    }
+
+    /// The same, for commits.
+    pub fn of_commit(code: &str) -> Script {
+        Script::alone(&[NUMBERS, COMMITS, code].concat())
     }
 
     fn function(code: &str, main: &str) -> Script {

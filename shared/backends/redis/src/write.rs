@@ -14,12 +14,14 @@ use swirl_ports::{Commit, Result};
 use crate::Redis;
 use crate::connect::damaged;
 use crate::following;
+use crate::keys::Keys;
 use crate::plan::{Plan, plan};
 use crate::plan_input::{PlanInput, Unplanned};
 use crate::record::{encode, encode_text};
 use crate::recorded::{self, first_due};
 use crate::reply::unpack;
-use crate::script::{Lazy, PRELUDE, Script};
+use crate::script::{COMMITS, Lazy, NUMBERS, PRELUDE, Script};
+use crate::small;
 use crate::snapshot::Snapshot;
 use crate::waits;
 
@@ -30,12 +32,14 @@ static WRITE_OTHERS: Lazy = Lazy::new(write_others);
 static LAST_WRITE_OTHERS: Lazy = Lazy::new(|| write_others().freeing());
 
 fn write() -> Script {
-    Script::alone(include_str!("lua/write.lua"))
+    Script::of_commit(include_str!("lua/write.lua"))
 }
 
 fn write_others() -> Script {
     let parts = [
+        NUMBERS,
         "local write_guarded\ndo\n",
+        COMMITS,
         include_str!("lua/write.lua"),
         "\nwrite_guarded = main\nend\n",
         PRELUDE,
@@ -49,7 +53,7 @@ pub(crate) fn freeing() -> [&'static Script; 2] {
     [&LAST_WRITE, &LAST_WRITE_OTHERS]
 }
 
-pub(crate) fn script(parts: &CommitParts<'_>, plan: &Plan<'_>) -> &'static Script {
+fn script(parts: &CommitParts<'_>, plan: &Plan<'_>) -> &'static Script {
     // A new instance needs memory, even if it has already ended.
     let frees = parts.has_end() && !plan.creates;
     match (frees, plan.facts.changes_others()) {
@@ -60,8 +64,13 @@ pub(crate) fn script(parts: &CommitParts<'_>, plan: &Plan<'_>) -> &'static Scrip
     }
 }
 
-/// The call, its plan, and the effects in the order of their numbers.
-pub(crate) type Planned<'a> = (Cmd, Plan<'a>, Vec<Cow<'a, Command>>);
+pub(crate) struct Planned<'a> {
+    pub script: &'static Script,
+    pub call: Cmd,
+    pub plan: Plan<'a>,
+    /// In the order of their numbers.
+    pub effects: Vec<Cow<'a, Command>>,
+}
 
 impl Redis {
     /// A unique number for a write: greater than all earlier ones of this process, and like those of other processes a
@@ -178,6 +187,9 @@ impl Redis {
             Err(why) => return Ok(Err(why)),
         };
         let index = |name: &str| self.keys().index(self.keys().shard(id), name);
+        if plan.facts.more.is_none() {
+            keys.truncate(Keys::OF_ANY_COMMIT);
+        }
         for (name, key) in plan.facts.indexes() {
             keys.push(index(name));
             *key = keys.len();
@@ -192,17 +204,28 @@ impl Redis {
         if is_followed {
             keys.push(index(following::INDEX));
         }
-        let facts = rmp_serde::to_vec(&plan.facts);
-        let facts = facts.map_err(|error| damaged(lease.scope.to_string(), error))?;
-        let mut call = script(parts, &plan).call(&keys);
-        call.arg(facts);
-        let draft = &plan.draft;
+        if self.options().small_functions
+            && let Some((script, call)) = small::call(&plan, &keys, &elements)
+        {
+            return Ok(Ok(Planned {
+                script,
+                call,
+                plan,
+                effects,
+            }));
+        }
+        let script = script(parts, &plan);
+        let mut call = script.call(&keys);
+        let (facts, draft) = (&plan.facts, &plan.draft);
+        call.arg(facts.counts(draft, 2 * plan.begins.len()));
         for (field, _) in &draft.compared {
             call.arg(field);
         }
         call.arg(&draft.read);
         for (_, value) in &draft.compared {
-            call.arg(value);
+            if !value.is_empty() {
+                call.arg(value);
+            }
         }
         call.arg(elements);
         for (field, value) in &draft.set {
@@ -210,9 +233,23 @@ impl Redis {
         }
         call.arg(&draft.gone);
         for name in &plan.begins {
+            call.arg(&plan.millis);
             call.write_arg_fmt(format_args!("{id}/{name}"));
         }
-        Ok(Ok((call, plan, effects)))
+        call.arg(&facts.leaves);
+        if let Some(branch) = &facts.branch {
+            branch.write(&mut call, id.as_str(), &plan.millis);
+        }
+        if let Some(more) = &facts.more {
+            let more = rmp_serde::to_vec_named(more);
+            call.arg(more.map_err(|error| damaged(lease.scope.to_string(), error))?);
+        }
+        Ok(Ok(Planned {
+            script,
+            call,
+            plan,
+            effects,
+        }))
     }
 
     /// The effects of a commit, among them the ends of the instances that end with this one.

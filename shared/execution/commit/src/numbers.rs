@@ -2,22 +2,19 @@
 
 use std::ops::Range;
 
-use serde::{Deserialize, Serialize};
 use swirl_model::event::Input;
 use swirl_model::scope::{BranchResult, Fork};
 use swirl_ports::InboxItem;
 
-/// A fork's numbers. Redis stores them as this list, and its functions count results as [`Numbers::count`] does.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// A fork's numbers. Redis' functions count results as [`Numbers::count`] does.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Numbers {
     pub total: u32,
     /// Branches below this index may run.
     pub open: u32,
     /// The parent is notified when this many are done.
     pub needed: u32,
-    #[serde(with = "digit")]
     pub is_notified: bool,
-    #[serde(with = "digit")]
     pub is_closed: bool,
     /// How often the parent has been notified. Each notification is a separate input.
     pub notification_count: u32,
@@ -135,20 +132,6 @@ pub fn failures(fork: &Fork) -> impl Iterator<Item = (u32, usize)> {
     let results = fork.results.iter();
     let failed = results.filter(|(_, result)| matches!(result, BranchResult::Failed(_)));
     failed.map(|(index, result)| (*index, result.bytes()))
-}
-
-/// A truth value as 0 or 1.
-mod digit {
-    use serde::{Deserialize, Deserializer, Serializer};
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
-    pub fn serialize<S: Serializer>(value: &bool, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_u8(u8::from(*value))
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-        u8::deserialize(deserializer).map(|digit| digit == 1)
-    }
 }
 
 #[cfg(test)]

@@ -1,42 +1,25 @@
-//! A server, and the costs that it counts.
+//! A server whose costs are measured.
 
 use swirl_redis::{Options, Redis};
 use swirl_servers::{RedisOptions, RedisServer};
 
-/// Starts a server with an append-only file, and connects to it.
-pub async fn start() -> anyhow::Result<(RedisServer, Redis)> {
-    let server = RedisServer::start_with(RedisOptions {
+/// The options of our deployment files that change what a command costs.
+const ARGS: [&str; 4] = [
+    "--hash-max-listpack-entries",
+    "32",
+    "--hash-max-listpack-value",
+    "1024",
+];
+
+pub fn options() -> RedisOptions {
+    RedisOptions {
         appendonly: true,
         appendfsync: Some("everysec"),
+        args: ARGS.map(str::to_owned).into(),
         ..RedisOptions::default()
-    })?;
-    let redis = Redis::connect(Options::single(server.url())).await?;
-    Ok((server, redis))
+    }
 }
 
-/// The number of function calls, and their time in microseconds.
-pub fn function(server: &RedisServer) -> anyhow::Result<(f64, f64)> {
-    let info = server.cli(&["INFO", "commandstats"])?;
-    let line = info
-        .lines()
-        .find(|line| line.starts_with("cmdstat_fcall:"))
-        .unwrap_or_default();
-    let of = |name: &str| -> f64 {
-        let part = line
-            .split([',', ':'])
-            .find_map(|part| part.strip_prefix(name));
-        part.and_then(|value| value.parse().ok()).unwrap_or(0.0)
-    };
-    Ok((of("calls="), of("usec=")))
-}
-
-/// The processor time that the server has used, in seconds.
-pub fn cpu(server: &RedisServer) -> anyhow::Result<f64> {
-    let info = server.cli(&["INFO", "cpu"])?;
-    let of = |name: &str| -> f64 {
-        let line = info.lines().find_map(|line| line.strip_prefix(name));
-        line.and_then(|value| value.trim().parse().ok())
-            .unwrap_or_default()
-    };
-    Ok(of("used_cpu_sys:") + of("used_cpu_user:"))
+pub async fn connect(server: &RedisServer) -> anyhow::Result<Redis> {
+    Ok(Redis::connect(Options::single(server.url())).await?)
 }

@@ -29,11 +29,11 @@ if marks_of(SCOPE) then
   -- The record contains only the difference from its fork.
   if string.byte(record[1]) == 91 then
     local name = branch_of(SCOPE)
-    record = { record[1], fork_of(name).stamp, read('f:' .. name) }
+    record = { record[1], stamp_of(fork_of(name)), read('f:' .. name) }
   end
 else
   local name, _, index = branch_of(SCOPE)
   local fork = fork_of(name)
-  record = { read('f:' .. name), fork.stamp, fork.open, fork.needed, fork.notified, fork.closed, index }
+  record = { read('f:' .. name), stamp_of(fork), fork.open, fork.needed, fork.notified, fork.closed, index }
 end
 return { 'held', token, is_closed and 1 or 0, read('h'), record, items }

@@ -25,7 +25,7 @@ for _, name in ipairs(names) do
       seen[fork] = true
       forks_of[#forks_of + 1] = fork
       forks_of[#forks_of + 1] = read('f:' .. fork)
-      forks_of[#forks_of + 1] = fork_of(fork).stamp
+      forks_of[#forks_of + 1] = stamp_of(fork_of(fork))
     end
   end
 end

@@ -101,10 +101,8 @@ local function flush()
   for name in pairs(counted) do
     local fork = forks[name]
     if fork then
-      write('g:' .. name, cmsgpack.pack({
-        fork.total, fork.open, fork.needed, fork.notified, fork.closed, fork.notification_count,
-        fork.done, fork.failed, fork.live, fork.stamp, fork.bytes, fork.most,
-      }))
+      write('g:' .. name, struct.pack(NUMBERS, fork.total, fork.open, fork.needed, fork.notification_count, fork.done,
+        fork.failed, fork.live, fork.notified, fork.closed, fork.stamp, fork.bytes, fork.most))
     end
   end
   counted = {}
@@ -229,15 +227,14 @@ end
 
 local function read_fork(text)
   if not text then return false end
-  local n = cmsgpack.unpack(text)
-  if #n < 12 then error('DAMAGED fork of ' .. INST) end
-  return {
-    total = n[1], open = n[2], needed = n[3], notified = n[4], closed = n[5], notification_count = n[6],
-    done = n[7], failed = n[8], live = n[9], stamp = n[10],
-    -- The size of the results and its limit.
-    bytes = n[11], most = n[12],
-  }
+  local fork = {}
+  fork.total, fork.open, fork.needed, fork.notification_count, fork.done, fork.failed, fork.live, fork.notified,
+    fork.closed, fork.stamp, fork.bytes, fork.most = struct.unpack(NUMBERS, text)
+  return fork
 end
+
+-- When a fork was made, as text.
+local function stamp_of(fork) return string.format('%.0f', fork.stamp) end
 
 -- The numbers of a fork; `name` is <parent>.<number>.
 local function fork_of(name) return parsed(forks, 'g:', read_fork, name) end

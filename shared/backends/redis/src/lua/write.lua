@@ -3,54 +3,47 @@
 -- instance and the length of its history; and inboxes of other scopes, which anybody may change. Either everything is
 -- written or nothing.
 --
--- KEYS: 1 instance, 2 ready, 3 history, 4 its waits, 5 ended; if the instance is new or its status changes, 6 and 7 the
--- listings of its status by time and by workflow, 8 and 9 those of the status after that, 10 the counts of starts and
--- ends by span; then the indexes that the facts name; then instances with recorded data, if there is data that expires;
--- last instances with unread entries, if histories are followed.
--- ARGV: 1 the facts below, as msgpack; then fields to read; the required values of the first of them ('' for none);
--- elements of history; fields and values to write; fields to remove; scopes that become ready.
+-- KEYS: 1 instance, 2 ready, 3 history; if there are further facts, 4 its waits, 5 ended; if the instance is new or its
+-- status changes, 6 and 7 the listings of its status by time and by workflow, 8 and 9 those of the status after that, 10
+-- the counts of starts and ends by span; then the indexes that the facts name; then instances with recorded data, if
+-- there is data that expires; last instances with unread entries, if histories are followed.
 --
--- Facts (those in brackets may be nil):
--- - numbers of fields to read, of compared fields, of lines of history, of elements, of lines to keep, of words to
---   write, of words to remove
--- - [the scope's member of the index of ready scopes, if it leaves the index]
--- - [more: {
---     instance, namespace,
---     [the required lease, if its text isn't known: { token, beginning of the marks }],
---     [the lease to take: { field, milliseconds, the rest }],
---     whether a number is needed,
---     [KiB that the instance gains, if its size matters], [KiB that must be free], the limit in KiB,
---     [waits: { positions in KEYS of the dirty instances and of the consumed events, digests of released events,
---       changes, prefix of the waits to remove or '', whether the instance is over, whether the scope consumes an event
---       }; a change is { w (a wait), c (a value) or u (a wait that is over), field, slots or value }, or { t, the
---       member that notes the offer of an event, the event, which is consumed }],
---     [the scope's member of the index of ready scopes, if it stays ready],
---     [its fork: { name, number, index or -1 if the branch has a record, stamp or '', change of the number of branches
---       with a record, letter of the result (d done, f failed, '' none), its bytes, whether the parent is read too,
---       [the parent, if it can be notified], whether the fork is closed }],
---     [the new status: { letter, [when the instance ended], [number of fields that are not read, if no others may
---       exist] }],
---     [timers: { position of their index in KEYS, members to remove, pairs of score and member to add,
---       [lowest score] }],
---     [effects: { position of the outbox in KEYS, the effects }],
---     [attributes: { position of their index in KEYS, beginnings of members to remove, of those to add }],
---     [rare: {
---       number of forks around the scope's fork that must be open,
---       whether the instance stands still after this,
---       [inputs for the scope itself: { items of its inbox, pairs of id and input, the scope }],
---       [inputs for other scopes: { scope, id, kind, input }],
---       [what follows: write_others.lua]
---     }],
---     [creation: { workflow, version, retention, [{ position of the index of keys, key }],
---       [{ position of the consumed events, pairs of generation and digest }], when it was started }]
---   }]
--- - [{ the instance, [time, if histories are followed], [when the first recorded data expires] }]
+-- ARGV: 1 the counts of what follows (`COUNTS`): fields with a required value, fields that must not exist, fields to
+-- read; required values; elements of history; words to write (fields and values); fields to remove; words for the index
+-- of ready scopes (times and members); a member that leaves that index; the words about the branch (none or 4); further
+-- facts (none or 1). Then the number of new lines of history, and how many are kept.
+-- The first field to read is the number of lines, if there are any. The words about a branch are its numbers
+-- (`BRANCH`), its parent, the parent's member of the index of ready scopes, and the time in milliseconds.
 --
--- Fields that are read and not compared, if a fact needs them: lines of history; the lease and the marks; the last
--- number; the size; the numbers of the fork, and its parent's lease, inbox and consumed ids; the marks of each parent
--- and the numbers of the next fork around it; with effects or if fields are counted, the ids in the outbox; with
--- attributes, changes of waits or another status, the position in the listing; at an end, the watcher, the retention,
--- and other fields that may exist.
+-- The further facts are msgpack, by name. Those in brackets may be missing, and positions of fields are those among all
+-- that are read:
+-- - instance, namespace
+-- - [held: the required lease, if its text isn't known: token, beginning of the marks, position of the lease, position
+--   of the marks]
+-- - [taken: the lease to take: field, milliseconds, the rest]
+-- - [number_at: position of the last number, if one is needed]
+-- - [size_at: position of the size, if it matters], [gain: in KiB], [room: KiB that must be free], [most: the limit]
+-- - [around: position and number of the forks around the scope's fork that must be open: for each, the marks of the
+--   parent and the numbers of the fork that it is a branch of, innermost first]
+-- - [outbox_at, listed_at, watcher_at, retention_at: positions]
+-- - [fields: the number of fields that are not read, if no others may exist]
+-- - [waits: { dirty and consumed: positions in KEYS of the dirty instances and of the consumed events; freed: digests of
+--   released events; changes; gone: prefix of the waits to remove or ''; is_over: whether the instance is over;
+--   has_event: whether the scope consumes an event }; a change is { w (a wait), c (a value) or u (a wait that is over),
+--   field, slots or value }, or { t, the member that notes the offer of an event, the event, which is consumed }]
+-- - [stays: the scope's member of the index of ready scopes, if it stays ready]
+-- - [ends: the new status: letter, when the instance ended or nil]
+-- - [timers: { key: position of their index in KEYS, removed: members, added: pairs of score and member, [earliest: the
+--   lowest score] }]
+-- - [effects: position of the outbox in KEYS, the effects]
+-- - [attributes: { key: position of their index in KEYS, removed and added: beginnings of members }]
+-- - [stands_still: whether the instance stands still after this]
+-- - [own_inputs: for the scope itself: items of its inbox, pairs of id and input, the scope]
+-- - [puts: inputs for other scopes: { scope, id, kind, input }]
+-- - [others: what follows: write_others.lua]
+-- - [creation: { workflow, version, [retention], [key: position of the index of keys, key], [consumed: position of the
+--   consumed events, pairs of generation and digest], started }]
+-- - [unread: when the history got entries, if histories are followed], [due: when the first recorded data expires]
 --
 -- Returns false if nothing was written, otherwise 1; or token and end of the lease that was taken; or 'j' if the fork
 -- is complete and the parent was notified, with the number of results that it has to read, their bytes, the number of
@@ -58,15 +51,14 @@
 -- that value, the id of the first effect (the others follow it) or '', and the mark of the instance and all its waits,
 -- or '' and nothing.
 
--- Libraries, which are not available yet when this is loaded.
-local call, match, find, sub, pack, unpacked
--- The maximum number of history elements removed with one commit.
-local TRIMMED = 1000
+local COUNTS = '>I4I4I4I4I4I4I4BBBI4I8'
+-- Position of the numbers of its fork, which its parent's lease and inbox follow if they are read; whether they are;
+-- the index of a branch without a record, or -1; the change of the number of branches with a record; when its fork was
+-- made, or 0; its result (0 none, 1 done, 2 failed); its bytes; whether it has a parent that can be notified; whether
+-- the fork is closed, and stays so.
+local BRANCH = '>I4Bi4i4I8BI8BB'
 -- The maximum number of values in one command. Lua passes on some thousands at most.
 local AT_ONCE = 4000
--- The positions of a fork's numbers.
-local TOTAL, OPEN, NEEDED, NOTIFIED, CLOSED, NOTIFICATIONS, DONE, FAILED, LIVE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-local STAMP, BYTES, MOST = 10, 11, 12
 
 -- The time of this commit, in seconds and microseconds.
 local time
@@ -77,69 +69,32 @@ end
 
 local function micros_of(instant) return instant[1] .. sub('00000' .. instant[2], -6) end
 
--- Removes the oldest elements of history that are not needed, and returns the number of remaining lines. The rest is
--- left to later commits. Stops cleanly if the list isn't as expected.
-local function trim(K, list, lines, keep)
-  for _ = 1, TRIMMED do
-    if lines <= keep then break end
-    local oldest = tonumber(match(call('LINDEX', list, 0) or '', '^%d+'))
-    if not oldest or lines - oldest < keep then break end
-    call('LPOP', list)
-    call('HINCRBY', K, 'hd', oldest)
-    lines = lines - oldest
-  end
-  return lines
-end
-
--- Counts a result. Returns the numbers of the fork, whether its parent is notified now, and by how many KiB the results
--- grow; nil if the fork isn't as expected.
-local function counted(branch, text)
-  local fork = text and unpacked(text)
-  if not fork or #fork < 10 or branch[4] ~= '' and fork[STAMP] ~= branch[4] then return nil end
-  if branch[3] >= fork[OPEN] then return nil end
-  if fork[CLOSED] == 1 and not branch[10] then return nil end
-  fork[LIVE] = fork[LIVE] + branch[5]
-  local letter, size = branch[6], branch[7]
-  if letter == '' then return fork, false, 0 end
-  local place = letter == 'd' and DONE or FAILED
-  local before = fork[BYTES] or 0
-  fork[place] = fork[place] + 1
-  fork[BYTES], fork[MOST] = before + size, fork[MOST] or 0
-  if fork[MOST] > 0 and fork[BYTES] > fork[MOST] and letter == 'd' then return nil end
-  local notifies = fork[NOTIFIED] == 0 and (letter == 'f' or fork[DONE] >= fork[NEEDED])
-  if notifies then
-    fork[NOTIFIED], fork[NOTIFICATIONS] = 1, fork[NOTIFICATIONS] + 1
-  end
-  return fork, notifies, math.floor(fork[BYTES] / 1024) - math.floor(before / 1024)
-end
-
--- Whether one of the forks around a branch's fork is closed. From `place` on, `found` has the marks of each parent and
--- the numbers of the fork that it is a branch of, innermost first. A scope that was detached continues in any case.
-local function is_closed(found, place, count)
-  for at = place + 1, place + 2 * count, 2 do
+-- Whether one of the forks around a branch's fork is closed. A scope that was detached continues in any case.
+local function is_closed(found, first, count)
+  for at = first, first + 2 * (count - 1), 2 do
     if find(found[at] or '', 'd', 1, true) then return false end
-    local fork = found[at + 1] and unpacked(found[at + 1])
-    if not fork or fork[CLOSED] == 1 then return true end
+    if not found[at + 1] then return true end
+    local _, _, _, _, _, _, _, _, closed = decode(NUMBERS, found[at + 1])
+    if closed == 1 then return true end
   end
   return false
 end
 
--- Adds an input to the inbox of another scope, unless it had that before, and notifies its holder. `parts`: its lease,
--- inbox and consumed ids.
-local function add_input(KEYS, NS, INST, set, scope, parts, number, id, kind, input, millis, is_ready)
-  if parts[3] and find(parts[3], '\1' .. id .. '\1', 1, true) then return false end
+-- Adds an input to the inbox of another scope, unless it had that before, and notifies its holder.
+local function put(K, READY, more, set, input, number, millis)
+  local scope, id, kind = input[1], input[2], input[3]
+  local parts = call('HMGET', K, 'l:' .. scope, 'q:' .. scope, 'x:' .. scope)
+  if parts[3] and find(parts[3], '\1' .. id .. '\1', 1, true) then return end
   local box = parts[2] and unpacked(parts[2]) or {}
   for _, item in ipairs(box) do
-    if item[2] == id then return false end
+    if item[2] == id then return end
   end
   box[#box + 1] = { number, id, kind, '' }
-  local s, member = #set, INST .. '/' .. scope
+  local s, member = #set, more.instance .. '/' .. scope
   set[s + 1], set[s + 2] = 'q:' .. scope, pack(box)
-  set[s + 3], set[s + 4] = 'i:' .. scope .. ':' .. number, input
-  if is_ready then call('ZADD', KEYS[2], 'LT', millis, member) end
-  local till, holder = match(parts[1] or '', '^%d+ (%d+) %d (%S+) ')
-  if till and tonumber(till) > tonumber(millis) then call('PUBLISH', NS .. ':p:' .. holder, member) end
-  return true
+  set[s + 3], set[s + 4] = 'i:' .. scope .. ':' .. number, input[4]
+  if kind == 'o' or not more.stands_still then call('ZADD', READY, 'LT', millis, member) end
+  notify(more.namespace, parts[1], member)
 end
 
 -- Passes words on, in several commands if they are many.
@@ -149,21 +104,15 @@ local function pass_on(command, key, words, first, last)
   end
 end
 
--- The number of results that the parent of a complete fork reads: none after a batch that isn't the last one.
-local function to_read(fork)
-  if fork[FAILED] == 0 and fork[OPEN] == fork[NEEDED] and fork[OPEN] < fork[TOTAL] then return 0 end
-  return fork[DONE] + fork[FAILED]
-end
-
 -- Updates the index of timers, and notifies listeners of a timer that is due before all others.
-local function arm(NS, index, removed, added, earliest)
-  pass_on('ZREM', index, removed, 1, #removed)
-  if not earliest then return end
+local function arm(NS, index, timers)
+  pass_on('ZREM', index, timers.removed, 1, #timers.removed)
+  if not timers.earliest then return end
   local first = call('ZRANGE', index, 0, 0, 'WITHSCORES')
-  if not first[2] or earliest < tonumber(first[2]) then call('PUBLISH', NS .. ':timers', earliest) end
+  if not first[2] or timers.earliest < tonumber(first[2]) then call('PUBLISH', NS .. ':timers', timers.earliest) end
   local add = {}
-  for at = 1, #added do
-    add[2 * at - 1], add[2 * at] = added[at][1], added[at][2]
+  for at, timer in ipairs(timers.added) do
+    add[2 * at - 1], add[2 * at] = timer[1], timer[2]
   end
   pass_on('ZADD', index, add, 1, #add)
 end
@@ -172,8 +121,8 @@ end
 local function place_of_end(ends, kept)
   local letter, ended = ends[1], ends[2]
   local keep = kept and match(kept, letter .. '(%d+)')
-  if keep then ended = string.format('%.0f', 4e15 + ended + keep) end
-  if letter == 'f' then ended = string.format('%.0f', -1 - ended) end
+  if keep then ended = format('%.0f', 4e15 + ended + keep) end
+  if letter == 'f' then ended = format('%.0f', -1 - ended) end
   return ended
 end
 
@@ -200,15 +149,14 @@ end
 
 -- Lists a new instance, and notes the events that it has consumed. Returns its place in the listings.
 local function create(KEYS, INST, ends, creation)
-  local workflow, version, kept, key, had, started = unpack(creation, 1, 6)
-  local micros = micros_of(now())
-  local listed = workflow .. '\1' .. micros .. '\1' .. version .. '\1' .. INST
+  local micros, key, had = micros_of(now()), creation.key, creation.consumed
+  local listed = creation.workflow .. '\1' .. micros .. '\1' .. creation.version .. '\1' .. INST
   call('ZADD', KEYS[8], micros, INST)
   call('ZADD', KEYS[9], 0, listed)
   count(KEYS[10], 's')
   if ends then
-    call('ZADD', KEYS[5], place_of_end(ends, kept), INST)
-    count(KEYS[10], ends[1], math.max(ends[2] - started, 0))
+    call('ZADD', KEYS[5], place_of_end(ends, creation.retention), INST)
+    count(KEYS[10], ends[1], math.max(ends[2] - creation.started, 0))
   end
   if key then call('ZADD', KEYS[key[1]], 0, key[2] .. '\1' .. INST) end
   if had then
@@ -217,14 +165,31 @@ local function create(KEYS, INST, ends, creation)
   return listed
 end
 
+-- Moves an instance to the listings of its new status.
+local function relist(KEYS, more, found, listed)
+  local INST, ends, began = more.instance, more.ends, match(listed, '\1(%d+)\1')
+  call('ZREM', KEYS[6], INST)
+  call('ZREM', KEYS[7], listed)
+  call('ZADD', KEYS[8], began, INST)
+  call('ZADD', KEYS[9], 0, listed)
+  if not ends[2] then
+    call('ZREM', KEYS[5], INST)
+    return
+  end
+  count(KEYS[10], ends[1], math.max(math.floor((micros_of(now()) - began) / 1000), 0))
+  local watcher = found[more.watcher_at]
+  call('ZADD', KEYS[5], place_of_end(ends, found[more.retention_at]), INST)
+  if watcher then call('PUBLISH', more.namespace .. ':p:' .. watcher, INST) end
+end
+
 -- Writes changes of waits. Returns the mark and all waits if the index of events must be updated.
 local function wait(KEYS, INST, listed, waits)
-  local events, freed, changes, gone, over = KEYS[4], waits[3], waits[4], waits[5], waits[6]
+  local events, freed, changes, gone, over = KEYS[4], waits.freed, waits.changes, waits.gone, waits.is_over
   if not changes[1] and not freed[1] and gone == '' and not over then
-    local mark = call('ZSCORE', KEYS[waits[1]], INST)
+    local mark = call('ZSCORE', KEYS[waits.dirty], INST)
     if not mark then return nil end
     -- The delivery of the consumed event left the index to this commit.
-    return string.format('%.0f', mark), call('HGETALL', events)
+    return format('%.0f', mark), call('HGETALL', events)
   end
   local found = call('HGETALL', events)
   local is_there = found[1] ~= nil
@@ -238,7 +203,7 @@ local function wait(KEYS, INST, listed, waits)
   end
   local micros, is_dirty, begins = micros_of(now()), false, false
   for _, digest in ipairs(freed) do
-    if call('ZREM', KEYS[waits[2]], digest) == 1 and is_there then
+    if call('ZREM', KEYS[waits.consumed], digest) == 1 and is_there then
       put('F', micros)
       is_dirty = true
     end
@@ -251,9 +216,9 @@ local function wait(KEYS, INST, listed, waits)
         is_dirty = true
       end
     elseif kind == 't' then
-      local generation = call('ZSCORE', KEYS[waits[2]], field)
+      local generation = call('ZSCORE', KEYS[waits.consumed], field)
       -- A negative one is that of an offer of an event that isn't kept. The event may be delivered again.
-      if generation then call('ZADD', KEYS[waits[2]], (string.gsub(generation, '^%-', '')), value) end
+      if generation then call('ZADD', KEYS[waits.consumed], (string.gsub(generation, '^%-', '')), value) end
     elseif kind == 'w' then
       put(field, micros .. '\n' .. value)
       begins = true
@@ -279,15 +244,15 @@ local function wait(KEYS, INST, listed, waits)
     end
   end
   if not is_dirty then
-    local mark = waits[7] and call('ZSCORE', KEYS[waits[1]], INST)
+    local mark = waits.has_event and call('ZSCORE', KEYS[waits.dirty], INST)
     if not mark then return nil end
-    return string.format('%.0f', mark), found
+    return format('%.0f', mark), found
   end
   pass_on('HSET', events, set, 1, #set)
   local fields = {}
   for field in pairs(lost) do fields[#fields + 1] = field end
   pass_on('HDEL', events, fields, 1, #fields)
-  call('ZADD', KEYS[waits[1]], micros, INST)
+  call('ZADD', KEYS[waits.dirty], micros, INST)
   local answer = {}
   for field, value in pairs(all) do
     answer[#answer + 1] = field
@@ -296,240 +261,190 @@ local function wait(KEYS, INST, listed, waits)
   return micros, answer
 end
 
--- The parts that only some commits need. Returns the answer (false if nothing may be written), fields and values to
--- write, the id of the first effect, and the mark and all waits.
-local function extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
-  local K = KEYS[1]
-  local INST, NS, held, lease, numbered, gain, room, most, waits, stays = unpack(more, 1, 10)
-  local branch, ends, timers, effects, index, rare, creation = unpack(more, 11, 17)
+-- Whether the further facts allow the commit.
+local function holds(K, more, found, fields)
+  local held, around = more.held, more.around
   if held then
-    local token, notified = match(found[place + 1] or '', '^(%d+) %d+ (%d) ')
+    local token, notified = match(found[held[3]] or '', '^(%d+) %d+ (%d) ')
     if token ~= held[1] or notified ~= '0' then return false end
-    place = place + 1
-    if held[2] ~= '' then
-      place = place + 1
-      if sub(found[place] or '', 1, #held[2]) ~= held[2] then return false end
-    end
+    if held[2] ~= '' and sub(found[held[4]] or '', 1, #held[2]) ~= held[2] then return false end
   end
-  local number, weight
-  if numbered then
-    place = place + 1
-    number = found[place]
-  end
-  if gain then
-    place = place + 1
-    weight = tonumber(found[place]) or 0
-    if room and weight + room > most then return false end
-  end
-  local fork, notifies, parent
-  if branch then
-    place = place + 1
-    local grown
-    fork, notifies, grown = counted(branch, found[place])
-    if not fork then return false end
-    if gain then gain = gain + grown end
-    if branch[8] then
-      parent = { found[place + 1], found[place + 2], found[place + 3] }
-      place = place + 3
-    end
-    notifies = notifies and branch[9]
-    if notifies then
-      parent = parent or call('HMGET', K, 'l:' .. branch[9], 'q:' .. branch[9], 'x:' .. branch[9])
-    end
-  end
-  local around, stands_still, own, puts = 0, false, nil, nil
-  if rare then
-    around, stands_still, own, puts = unpack(rare, 1, 4)
-    if is_closed(found, place, around) then return false end
-    place = place + 2 * around
-  end
-  local outbox, listed
-  if effects or ends and ends[3] then
-    place = place + 1
-    outbox = found[place] or ''
-  end
-  if not creation and (index or ends or waits and waits[4][1]) then
-    place = place + 1
-    listed = found[place]
-    if not listed then return false end
-  end
-  if ends and ends[3] then
-    local there = ends[3]
+  if more.room and (tonumber(found[more.size_at]) or 0) + more.room > more.most then return false end
+  if around and is_closed(found, around[1], around[2]) then return false end
+  if more.listed_at and not found[more.listed_at] then return false end
+  if more.fields then
+    local there = more.fields
     for field = 1, fields do
       if found[field] then there = there + 1 end
     end
-    for _ in string.gmatch(outbox, '%d+') do there = there + 1 end
+    for _ in string.gmatch(found[more.outbox_at] or '', '%d+') do there = there + 1 end
     if call('HLEN', K) ~= there then return false end
   end
+  return true
+end
 
-  -- Everything was checked, and from here on it writes.
-  local set, s, answer, first = {}, 0, 1, nil
+-- Writes the further facts. Returns the answer, the id of the first effect, and the mark and all waits. Adds fields and
+-- values to `set`.
+local function write_more(KEYS, more, found, set)
+  local K, INST, NS, creation, effects, waits = KEYS[1], more.instance, more.namespace, more.creation, more.effects, more.waits
+  local answer, first = 1, nil
+  local listed = more.listed_at and found[more.listed_at]
+  local function put_field(field, value)
+    local s = #set
+    set[s + 1], set[s + 2] = field, value
+  end
   if creation then
-    listed = create(KEYS, INST, ends, creation)
-    set[1], set[2] = 'lw', listed
-    s = 2
+    listed = create(KEYS, INST, more.ends, creation)
+    put_field('lw', listed)
     if waits then call('HDEL', KEYS[4], 'over') end
   end
-  local wakes = at + elements + words + gone + 1
-  local millis
-  if lease or stays or notifies or effects or own or puts or ARGV[wakes] then
-    millis = sub(micros_of(now()), 1, -4)
-    if numbered then
-      number = math.max((tonumber(number or 0) or 0) + 1, 16 * millis)
-      if effects then
-        first, number = number, number + #effects[2]
+  if more.number_at then
+    local millis = sub(micros_of(now()), 1, -4)
+    local number = math.max((tonumber(found[more.number_at] or 0) or 0) + 1, 16 * millis)
+    if effects then
+      local outbox = found[more.outbox_at] or ''
+      first = format('%.0f', number)
+      for _, effect in ipairs(effects[2]) do
+        local id = format('%.0f', number)
+        outbox = outbox .. ' ' .. id
+        put_field('o:' .. id, effect)
+        number = number + 1
       end
-      number = string.format('%.0f', number)
+      put_field('O', outbox)
+      call('ZADD', KEYS[effects[1]], 'NX', millis, INST)
     end
-  end
-  if lease then
-    answer = number .. ' ' .. string.format('%.0f', millis + lease[2])
-    set[1], set[2], set[3], set[4] = 'n', number, lease[1], answer .. lease[3]
-    s = 4
-  end
-  if effects then
-    for place, effect in ipairs(effects[2]) do
-      local id = string.format('%.0f', first + place - 1)
-      outbox = outbox .. ' ' .. id
-      set[s + 1], set[s + 2] = 'o:' .. id, effect
-      s = s + 2
+    local taken = more.taken
+    if taken then
+      answer = format('%.0f', number) .. ' ' .. format('%.0f', millis + taken[2])
+      put_field(taken[1], answer .. taken[3])
     end
-    set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'O', outbox, 'n', number
-    s = s + 4
-    call('ZADD', KEYS[effects[1]], 'NX', millis, INST)
-    first = string.format('%.0f', first)
-  end
-  if fork then
-    set[s + 1], set[s + 2] = 'g:' .. branch[1], pack(fork)
-    s = s + 2
-  end
-  if notifies then
-    local id = 'fork-' .. branch[2] .. '-' .. fork[NOTIFICATIONS]
-    local input = '{"Joined":{"fork":' .. branch[2] .. ',"results":[],"done":' .. fork[DONE] .. '}}'
-    if add_input(KEYS, NS, INST, set, branch[9], parent, number, id, 'j', input, millis, not stands_still) then
-      local taken = lease and ' ' .. answer or ''
-      answer = 'j ' .. to_read(fork) .. ' ' .. string.format('%.0f', fork[BYTES]) .. ' ' .. number .. taken
+    for _, input in ipairs(more.puts or {}) do
+      number = number + 1
+      put(K, KEYS[2], more, set, input, format('%.0f', number), millis)
     end
-    s = #set + 2
-    set[s - 1], set[s] = 'n', number
+    put_field('n', format('%.0f', number))
   end
-  if own then
-    local box = own[1]
-    for _, input in ipairs(own[2]) do
-      number = string.format('%.0f', number + 1)
+  if more.own_inputs then
+    local box, inputs, scope = unpack(more.own_inputs, 1, 3)
+    for _, input in ipairs(inputs) do
+      local number = sub(input[1], 6)
       box[#box + 1] = { number, input[1], 'j', '' }
-      set[s + 1], set[s + 2] = 'i:' .. own[3] .. ':' .. number, input[2]
-      s = s + 2
+      put_field('i:' .. scope .. ':' .. number, input[2])
     end
-    set[s + 1], set[s + 2], set[s + 3], set[s + 4] = 'q:' .. own[3], pack(box), 'n', number
-    s = s + 4
+    put_field('q:' .. scope, pack(box))
   end
-  if puts then
-    for _, put in ipairs(puts) do
-      number = string.format('%.0f', number + 1)
-      local parts = call('HMGET', K, 'l:' .. put[1], 'q:' .. put[1], 'x:' .. put[1])
-      local is_ready = put[3] == 'o' or not stands_still
-      add_input(KEYS, NS, INST, set, put[1], parts, number, put[2], put[3], put[4], millis, is_ready)
-    end
-    s = #set + 2
-    set[s - 1], set[s] = 'n', number
-  end
-  if gain and gain ~= 0 then
-    weight = math.max(weight + gain, 0)
-    if weight > 0 then
-      set[s + 1], set[s + 2] = 'z', string.format('%d', weight)
-    else
-      call('HDEL', K, 'z')
-    end
-  end
-  if ends and not creation then
-    call('ZREM', KEYS[6], INST)
-    call('ZREM', KEYS[7], listed)
-    call('ZADD', KEYS[8], match(listed, '\1(%d+)\1'), INST)
-    call('ZADD', KEYS[9], 0, listed)
-    if ends[2] then
-      local began = match(listed, '\1(%d+)\1')
-      count(KEYS[10], ends[1], math.max(math.floor((micros_of(now()) - began) / 1000), 0))
-      local watcher, kept = found[place + 1], found[place + 2]
-      call('ZADD', KEYS[5], place_of_end(ends, kept), INST)
-      if watcher then call('PUBLISH', NS .. ':p:' .. watcher, INST) end
-    else
-      call('ZREM', KEYS[5], INST)
-    end
-  end
-  if ARGV[wakes] then
-    for first = wakes, #ARGV, AT_ONCE / 2 do
-      local add, size = { 'ZADD', KEYS[2], 'LT' }, 3
-      for woken = first, math.min(first + AT_ONCE / 2 - 1, #ARGV) do
-        add[size + 1], add[size + 2] = millis, ARGV[woken]
-        size = size + 2
-      end
-      call(unpack(add))
-    end
-  end
-  if stays then call('ZADD', KEYS[2], millis, stays) end
-  if timers then arm(NS, KEYS[timers[1]], timers[2], timers[3], timers[4]) end
+  if more.ends and not creation then relist(KEYS, more, found, listed) end
+  if more.stays then call('ZADD', KEYS[2], more.stays[1], more.stays[2]) end
+  if more.timers then arm(NS, KEYS[more.timers.key], more.timers) end
+  local index = more.attributes
   if index then
-    local key, tail = KEYS[index[1]], '\1' .. match(listed, '\1(%d+)\1') .. '\1' .. INST
-    for _, head in ipairs(index[2]) do call('ZREM', key, head .. tail) end
-    for _, head in ipairs(index[3]) do call('ZADD', key, 0, head .. tail) end
+    local key, tail = KEYS[index.key], '\1' .. match(listed, '\1(%d+)\1') .. '\1' .. INST
+    for _, head in ipairs(index.removed) do call('ZREM', key, head .. tail) end
+    for _, head in ipairs(index.added) do call('ZADD', key, 0, head .. tail) end
   end
+  -- KEYS ends with those of unread entries and of recorded data.
+  if more.unread then call('ZADD', KEYS[#KEYS], 'NX', more.unread, INST) end
+  if more.due then call('ZADD', KEYS[more.unread and #KEYS - 1 or #KEYS], 'LT', more.due, INST) end
   local mark, all
   if waits then mark, all = wait(KEYS, INST, listed, waits) end
-  return answer, set, first, mark, all
+  return answer, first, mark, all
+end
+
+-- `lines`: the number of lines of the history, if it changes.
+local function put_fields(K, lines, ...)
+  if lines then
+    call('HSET', K, 'hn', lines, ...)
+  elseif select('#', ...) > 0 then
+    call('HSET', K, ...)
+  end
 end
 
 local function main(KEYS, ARGV)
-  if not call then
-    call, match, find, sub = redis.call, string.match, string.find, string.sub
-    pack, unpacked = cmsgpack.pack, cmsgpack.unpack
-  end
+  begin_commit()
   time = nil
   local K = KEYS[1]
-  local fields, compared, lines, elements, keep, words, gone, leaves, more, noted = unpack(unpacked(ARGV[1]), 1, 10)
+  local compared, absent, reads, elements, words, gone, ready, leaves, has_branch, has_more, lines, keep =
+    decode(COUNTS, ARGV[1])
+  local fields = compared + absent + reads
   local found = call('HMGET', K, unpack(ARGV, 2, fields + 1))
   local at = fields + 1
   for place = 1, compared do
-    if (found[place] or '') ~= ARGV[at + place] then return false end
+    if found[place] ~= ARGV[at + place] then return false end
+  end
+  for place = compared + 1, compared + absent do
+    if found[place] then return false end
   end
   at = at + compared
+  local tail = at + elements + words + gone + ready + leaves
+  local more = has_more == 1 and unpacked(ARGV[#ARGV]) or nil
+  local fork_field, fork, notifications, done, results, bytes, parent_lease, parent_box
+  local gain = more and more.gain or 0
+  if has_branch == 1 then
+    local place, reads_parent, index, live, made, result, size, has_parent, closed = decode(BRANCH, ARGV[tail + 1])
+    local grown
+    fork_field = ARGV[place + 1]
+    fork, grown, notifications, done, results, bytes = counted(found[place], index, live, made, result, size, closed == 1)
+    if not fork then return false end
+    gain = gain + grown
+    if has_parent == 0 then
+      notifications = nil
+    elseif notifications and reads_parent == 1 then
+      parent_lease, parent_box = found[place + 1], found[place + 2]
+    elseif notifications then
+      local parent = ARGV[tail + 2]
+      parent_lease, parent_box = unpack(call('HMGET', K, 'l:' .. parent, 'q:' .. parent))
+    end
+  end
+  if more and not holds(K, more, found, fields) then return false end
+
+  -- Everything was checked, and from here on it writes.
   local answer, set, first, mark, all = 1, nil, nil, nil, nil
   if more then
-    local place = lines > 0 and compared + 1 or compared
-    answer, set, first, mark, all = extra(KEYS, ARGV, found, more, place, at, fields, elements, words, gone)
-    if not answer then return false end
+    set = {}
+    answer, first, mark, all = write_more(KEYS, more, found, set)
   end
-  if lines > 0 then
+  if gain ~= 0 then
+    weigh(K, more and more.size_at and found[more.size_at] or call('HGET', K, 'z'), gain)
+  end
+  if elements > 0 then
     pass_on('RPUSH', KEYS[3], ARGV, at + 1, at + elements)
-    lines = (tonumber(found[compared + 1]) or 0) + lines
-    if lines > keep then lines = trim(K, KEYS[3], lines, keep) end
-    if noted then
-      local inst, at_unread, due = unpack(noted, 1, 3)
-      if at_unread then call('ZADD', KEYS[#KEYS], 'NX', at_unread, inst) end
-      if due then call('ZADD', KEYS[at_unread and #KEYS - 1 or #KEYS], 'LT', due, inst) end
-    end
     at = at + elements
   end
-  if set and #set > AT_ONCE then
-    pass_on('HSET', K, set, 1, #set)
-    set = nil
+  if lines > 0 then
+    lines = (tonumber(found[compared + absent + 1]) or 0) + lines
+    if lines > keep then lines = trim(K, KEYS[3], lines, keep) end
+    lines = format('%d', lines)
+  else
+    lines = nil
   end
+  local from, first_word, last_word = ARGV, at + 1, at + words
   if set and set[1] then
-    local all, size = { 'HSET', K, unpack(ARGV, at + 1, at + words) }, words + 2
-    for place = 1, #set do all[size + place] = set[place] end
-    if lines > 0 then
-      size = #all
-      all[size + 1], all[size + 2] = 'hn', lines
+    if #set + words > AT_ONCE then
+      pass_on('HSET', K, set, 1, #set)
+    else
+      for word = first_word, last_word do set[#set + 1] = ARGV[word] end
+      from, first_word, last_word = set, 1, #set
     end
-    call(unpack(all))
-  elseif lines > 0 then
-    call('HSET', K, 'hn', lines, unpack(ARGV, at + 1, at + words))
-  elseif words > 0 then
-    call('HSET', K, unpack(ARGV, at + 1, at + words))
+  end
+  if notifications then
+    local parent, member, millis = ARGV[tail + 2], ARGV[tail + 3], ARGV[tail + 4]
+    local number, box, field, input = notification(parent, sub(fork_field, #parent + 4), parent_box, notifications, done)
+    put_fields(K, lines, fork_field, fork, 'q:' .. parent, box, field, input, unpack(from, first_word, last_word))
+    if not (more and more.stands_still) then call('ZADD', KEYS[2], 'LT', millis, member) end
+    if parent_lease then notify(namespace_of(K), parent_lease, member) end
+    answer = complete(results, bytes, number, answer ~= 1 and answer)
+  elseif fork then
+    put_fields(K, lines, fork_field, fork, unpack(from, first_word, last_word))
+  else
+    put_fields(K, lines, unpack(from, first_word, last_word))
   end
   at = at + words
   pass_on('HDEL', K, ARGV, at + 1, at + gone)
-  if leaves then call('ZREM', KEYS[2], leaves) end
+  at = at + gone
+  for word = at + 1, at + ready, AT_ONCE do
+    call('ZADD', KEYS[2], 'LT', unpack(ARGV, word, math.min(word + AT_ONCE - 1, at + ready)))
+  end
+  if leaves == 1 then call('ZREM', KEYS[2], ARGV[tail]) end
   if first or mark then return { answer, first or '', mark or '', all or {} } end
   return answer
 end
