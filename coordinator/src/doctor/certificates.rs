@@ -101,6 +101,6 @@ mod tests {
         let mut report = Report::default();
         one(&mut report, "c", "h", certificate.der());
         assert_eq!(report.checks[0].status, Status::Warning);
-        assert!(report.checks[0].message.contains("2 more days"));
+        assert!(report.checks[0].message.contains("expires in 2 days"));
     }
 }

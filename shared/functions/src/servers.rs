@@ -234,8 +234,8 @@ mod tests {
     #[test]
     fn wrong_entries_are_explained() {
         for (entry, expected) in [
-            ("Users", "`Users` names no address"),
-            ("=http://a:1", "names no address"),
+            ("Users", "`Users` has no address"),
+            ("=http://a:1", "has no address"),
             ("f=a:1", "not a URL with a host"),
             ("f=localhost", "not a URL with a host"),
             ("f=http://me:pw@h", "must have no user"),

@@ -133,10 +133,10 @@ impl<'d> Fits<'d> {
         if !types.is_empty() && !types.iter().any(|kind| self.is_of(kind, value)) {
             let kinds: Vec<&str> = types.iter().map(|kind| word(kind)).collect();
             let is = match value {
-                StaticValue::Text(Some(_)) if self.form == Form::Text => "isn't one",
-                value => &format!("is {}", value.kind()),
+                StaticValue::Text(Some(_)) if self.form == Form::Text => "and isn't one",
+                value => &format!("but is {}", value.kind()),
             };
-            refuse(format!("{what} must be {}, and {is}", kinds.join(" or ")));
+            refuse(format!("{what} must be {}, {is}", kinds.join(" or ")));
             return;
         }
         if let Some(message) = self.listed(&schema, value) {

@@ -256,7 +256,7 @@ pub async fn rehearse(stage: Stage) -> Result<()> {
     browser.fill(LABEL, CIRCLE).await?;
     browser.press("Try it").await?;
     browser.press("Run it").await?;
-    browser.shows(&["✕", "round in circles"]).await?;
+    browser.shows(&["✕", "without ever waiting"]).await?;
     browser.lacks("Save as a scenario file").await
 }
 

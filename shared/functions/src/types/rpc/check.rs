@@ -340,7 +340,7 @@ mod tests {
             (
                 json!({"age": 3000000000u64, "marks": {"x": 1.5}}),
                 "`age` must be a whole number from -2147483648 to 2147483647, but is 3000000000; `marks.x` must be \
-                 a whole number from -2147483648 to 2147483647, and is 1.5",
+                 a whole number from -2147483648 to 2147483647, but is 1.5",
             ),
         ] {
             assert_eq!(found("Add", value.clone()), expected, "{value}");

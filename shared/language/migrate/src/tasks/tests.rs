@@ -101,7 +101,7 @@ fn arguments_in_a_path_are_encoded() {
         assert!(found.len() == 1 && found[0].contains(uri), "{found:?}");
     }
     let refused = migrated(&of_a_call(operation, "{id: [1], part: b}", CLIENT));
-    assert!(refused.unwrap_err()[0].contains("is no text"));
+    assert!(refused.unwrap_err()[0].contains("is not a string"));
 }
 
 #[test]

@@ -105,7 +105,7 @@ states:
 ";
     let found = run(&asked(document, "")).unwrap();
     let message = found.message.unwrap();
-    assert!(message.starts_with("it goes on and on"), "{message}");
+    assert!(message.starts_with("it doesn't end"), "{message}");
     assert_eq!(found.scenario, None);
     assert_eq!(found.instances[0].status, Condition::Waiting);
     assert_eq!(found.instances[0].entries.len(), ENTRIES_MAX);
