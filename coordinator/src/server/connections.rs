@@ -7,6 +7,7 @@ use std::time::Duration;
 use swirl_http_server::{Acceptor, Connections, Limits};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -149,18 +150,26 @@ impl Server {
             })
         });
         let elsewhere = elsewhere(router.clone(), api.clone(), process);
-        let mut instead = Connections::new(elsewhere, limits, acceptor.clone());
+        let mut instead = Connections::new(elsewhere, self.limits, acceptor.clone());
+        let (stopping, mut stopped) = oneshot::channel::<()>();
+        let (open_there, closed_there) = oneshot::channel::<()>();
+        let stop_max = self.stop_max;
         let in_reserve = reserve.spawn(async move {
-            let Ok(listener) = TcpListener::from_std(same) else {
-                return;
-            };
-            loop {
-                pulse.stops().await;
-                tokio::select! {
-                    () = pulse.returns() => {}
-                    () = instead.accept(&listener) => {}
+            if let Ok(listener) = TcpListener::from_std(same) {
+                loop {
+                    tokio::select! {
+                        _ = &mut stopped => break,
+                        () = pulse.stops() => {}
+                    }
+                    tokio::select! {
+                        _ = &mut stopped => break,
+                        () = pulse.returns() => {}
+                        () = instead.accept(&listener) => {}
+                    }
                 }
             }
+            drop(open_there);
+            instead.end(stop_max).await;
         });
         let mut open = Connections::new(router, self.limits, acceptor);
         tokio::select! {
@@ -170,13 +179,15 @@ impl Server {
         api.stop();
         // Completes only when the drain time is over.
         let _ = timeout(self.drain, open.accept(&listener)).await;
-        in_reserve.end().await;
+        drop(stopping);
+        // It is dropped when the listener is closed there.
+        let _ = closed_there.await;
         open.accept_rest(&listener);
         drop(listener);
         // A request that a client has just sent may still be on its way.
         tokio::time::sleep(LAST).await;
         drop(apart);
-        open.end(self.stop_max).await;
+        tokio::join!(open.end(stop_max), in_reserve.ended());
         Ok(())
     }
 }

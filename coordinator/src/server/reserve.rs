@@ -66,9 +66,8 @@ impl<T> Running<T> {
         }
     }
 
-    /// Ends the work, and waits until it has ended.
-    pub async fn end(mut self) {
-        self.0.abort();
+    /// Waits until the work has ended.
+    pub async fn ended(mut self) {
         self.done().await;
     }
 }

@@ -4,10 +4,10 @@ pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
 pub(crate) struct StreamEvent<'t> {
     pub(crate) id: Option<&'t str>,
-    pub(crate) data: String,
+    pub(crate) data: Option<String>,
 }
 
-/// Complete events that have data.
+/// Complete events that have data or an id.
 pub(crate) fn events(text: &str) -> impl Iterator<Item = StreamEvent<'_>> {
     let mut data: Vec<&str> = Vec::new();
     let mut id = None;
@@ -18,9 +18,13 @@ pub(crate) fn events(text: &str) -> impl Iterator<Item = StreamEvent<'_>> {
         match field {
             "data" => data.push(value),
             "id" => id = Some(value),
-            "" if line.is_empty() && !data.is_empty() => {
-                let data = std::mem::take(&mut data).join("\n");
-                return Some(StreamEvent { id, data });
+            "" if line.is_empty() && (!data.is_empty() || id.is_some()) => {
+                let lines = std::mem::take(&mut data);
+                let data = (!lines.is_empty()).then(|| lines.join("\n"));
+                return Some(StreamEvent {
+                    id: id.take(),
+                    data,
+                });
             }
             _ => {}
         }
@@ -46,11 +50,12 @@ mod tests {
         let text = ": note\nevent: message\ndata: {\"a\":\ndata: 1}\n\nid: 7\ndata:{\"b\":2}\r\n\r\nid: 8\n\ndata\n\n";
         let found = events(text).map(|event| (event.id, event.data));
         let expected = [
-            (None, "{\"a\":\n1}"),
-            (Some("7"), "{\"b\":2}"),
-            (Some("8"), ""),
+            (None, Some("{\"a\":\n1}")),
+            (Some("7"), Some("{\"b\":2}")),
+            (Some("8"), None),
+            (None, Some("")),
         ];
-        let expected = expected.map(|(id, data)| (id, data.to_owned()));
+        let expected = expected.map(|(id, data)| (id, data.map(str::to_owned)));
         assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 

@@ -150,7 +150,6 @@ impl Branch<'_> {
 }
 
 /// The facts that only some commits have.
-/// The facts that only some commits have.
 #[derive(Debug, Default, Serialize, PartialEq)]
 pub(crate) struct More<'a> {
     pub instance: &'a str,

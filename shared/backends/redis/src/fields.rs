@@ -69,8 +69,8 @@ impl<'a> Turn<'a> {
             return Ok((stored.forks.clone(), 0));
         };
         let before = stored.forks.as_deref().map(str::as_bytes);
-        // A scope without a record has no forks.
-        if stored.recorded {
+        // A scope without a record has no forks, but for those of an earlier attempt that still have branches.
+        if stored.recorded || before.is_some() {
             draft.compare_own("F:", before);
         }
         let revived = change.revived.iter();

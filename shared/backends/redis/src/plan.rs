@@ -7,6 +7,7 @@
 use swirl_commit::{Request, Size, decide, kib};
 use swirl_model::ids::ScopeId;
 use swirl_model::instance::Status;
+use swirl_model::time::Timestamp;
 
 use crate::branch::differs;
 use crate::creation::Creation;
@@ -196,7 +197,7 @@ impl<'a> Turn<'a> {
             prunes,
             ..Others::default()
         });
-        let millis = (input.stamp / 1_000).to_string();
+        let millis = ready_since(input.stamp / 1_000, input.commit.at).to_string();
         let own = |kind| draft.place(Field::Of(kind, scope)).unwrap_or_default();
         let at = |name| draft.place(Field::Instance(name));
         let taken = lease_after.clone();
@@ -278,4 +279,15 @@ impl<'a> Turn<'a> {
 /// The last part of a lease's text. The number says whether its holder knows that the scope is closed.
 fn after_till(is_closed: bool, holder: &str, attempt: u64) -> String {
     format!(" {} {holder} {attempt}", u8::from(is_closed))
+}
+
+/// The time from which a scope is ready, in milliseconds: by the store's clock, on which the search for late scopes relies,
+/// and not by the machine's own, which may be hours off. Only an instant that is days off isn't taken.
+fn ready_since(own_ms: u64, instant: Timestamp) -> u64 {
+    const PLAUSIBLE_MS: u64 = 24 * 60 * 60 * 1_000;
+    let instant = u64::try_from(instant.0).unwrap_or(0);
+    match instant.abs_diff(own_ms) < PLAUSIBLE_MS {
+        true => instant,
+        false => own_ms,
+    }
 }

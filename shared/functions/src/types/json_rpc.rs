@@ -169,7 +169,8 @@ fn messages(answer: &Answer) -> Result<Vec<Value>, String> {
         .is_some_and(|media| media.trim_start().starts_with(MEDIA_TYPE));
     let all: Vec<Value> = match is_stream {
         true => events(&text)
-            .map(|event| serde_json::from_str(&event.data))
+            .filter_map(|event| event.data)
+            .map(|data| serde_json::from_str(&data))
             .collect::<Result<_, _>>()
             .map_err(|error| format!("an event of the stream is not valid JSON: {error}"))?,
         false => {
@@ -186,8 +187,8 @@ fn messages(answer: &Answer) -> Result<Vec<Value>, String> {
 /// Whether there is a response among complete events of a stream: servers need not close it.
 pub(super) fn has_response(complete: &[u8]) -> bool {
     let text = String::from_utf8_lossy(complete);
-    let mut events = events(&text);
-    events.any(|event| is_response(&serde_json::from_str(&event.data).unwrap_or_default()))
+    let mut all = events(&text).filter_map(|event| event.data);
+    all.any(|data| is_response(&serde_json::from_str(&data).unwrap_or_default()))
 }
 
 fn is_response(message: &Value) -> bool {

@@ -15,10 +15,11 @@ use crate::auth::{Auth, Authorization};
 use crate::event_stream::{MEDIA_TYPE, events, last_end};
 use crate::types::Clients;
 use crate::types::service::in_time;
-use crate::{CallError, CallErrorKind};
+use crate::{CallError, CallErrorKind, exchange};
 
-/// The pause before a stream that has ended is requested again.
-const AGAIN: Duration = Duration::from_secs(1);
+/// The first and the longest pause before a stream that has ended is requested again.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+const PAUSE_MAX: Duration = Duration::from_secs(10);
 
 pub(super) async fn receive(
     clients: &Clients,
@@ -27,9 +28,22 @@ pub(super) async fn receive(
     auth: Option<&Auth>,
 ) -> Result<(), CallError> {
     let mut last = None;
+    let mut pause = PAUSE_MIN;
     loop {
-        let mut stream = open(clients, sending, incoming, auth, last.as_deref()).await?;
+        let opened = open(clients, sending, incoming, auth, last.as_deref()).await;
+        let mut stream = match opened {
+            Ok(stream) => stream,
+            Err(error) if incoming.has_begun() && is_temporary(error.kind) => {
+                if incoming.next(tokio::time::sleep(pause)).await.is_none() {
+                    return Ok(());
+                }
+                pause = (pause * 2).min(PAUSE_MAX);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         incoming.is_waiting();
+        pause = PAUSE_MIN;
         let mut read = Vec::new();
         loop {
             let chunk = match incoming.next(stream.chunk()).await {
@@ -43,8 +57,10 @@ pub(super) async fn receive(
                 let complete = String::from_utf8_lossy(&read[..end]);
                 for event in events(&complete) {
                     last = event.id.map(str::to_owned).or(last);
-                    let message = Came::of(event.data.as_bytes());
-                    if incoming.take(message)? == Took::Last {
+                    let message = event.data.map(|data| Came::of(data.as_bytes()));
+                    if let Some(message) = message
+                        && incoming.take(message)? == Took::Last
+                    {
                         return Ok(());
                     }
                 }
@@ -56,10 +72,18 @@ pub(super) async fn receive(
                 return Err(CallError::new(CallErrorKind::Limit, message));
             }
         }
-        let pause = incoming.next(tokio::time::sleep(AGAIN)).await;
-        if pause.is_none() {
+        if incoming.next(tokio::time::sleep(pause)).await.is_none() {
             return Ok(());
         }
+    }
+}
+
+/// Whether the service may answer later: it restarts, for example.
+fn is_temporary(kind: CallErrorKind) -> bool {
+    match kind {
+        CallErrorKind::Connection | CallErrorKind::Timeout => true,
+        CallErrorKind::Status(status) => status == 429 || status >= 500,
+        _ => false,
     }
 }
 
@@ -85,6 +109,7 @@ async fn open(
     if let Some(auth) = auth {
         let authorization = Authorization::of(auth, clients.services.tokens(), None).await?;
         request = request.header(AUTHORIZATION, authorization.header()?);
+        exchange::note_credentials(authorization.value.expose());
     }
     let answer = in_time(http.config().timeout, what, http.open(request, &url, what)).await?;
     if !answer.status().is_success() {

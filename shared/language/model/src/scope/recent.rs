@@ -45,16 +45,17 @@ impl Scope {
 
     /// Gives the data of the last calls to the entries about them, as far as it may still be shown.
     pub fn fill_in_recent(&self, entries: &mut [HistoryEntry], now: Timestamp) {
-        let mut left = entries
-            .iter_mut()
-            .rev()
-            .filter(|entry| entry.scope == self.id);
+        let mut end = entries.len();
         for call in self.recent.iter().rev() {
+            let is_of = |entry: &HistoryEntry| entry.scope == self.id && call.is_of(entry);
+            // A call that was stored after the entries were read has none.
+            let Some(at) = entries[..end].iter().rposition(is_of) else {
+                continue;
+            };
+            end = at;
             let is_over = call.data_until.is_some_and(|until| until <= now);
-            if let Some(entry) = left.find(|entry| call.is_of(entry))
-                && entry.data.is_none()
-                && !is_over
-            {
+            let entry = &mut entries[at];
+            if entry.data.is_none() && !is_over {
                 entry.data = Some(call.data.clone());
                 entry.data_until = call.data_until;
             }
