@@ -463,6 +463,6 @@ mod tests {
         assert!(!page.contains("Deploy the rest"));
         let (status, page) = deployed(&[A, B, C, FAILED]).await;
         assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
-        assert!(!page.contains("definitions"), "{page}");
+        assert!(!page.contains("deployed."), "{page}");
     }
 }

@@ -40,7 +40,7 @@ const EDITIONS: [(&str, usize, &str); 7] = [
 ];
 
 /// Contradictions in a specification: edition, section, code, pointer.
-const FAULTS: [(&str, &str, &str, &str); 10] = [
+const FAULTS: [(&str, &str, &str, &str); 6] = [
     // An omitted expression.
     (
         "0.1-release",
@@ -54,10 +54,6 @@ const FAULTS: [(&str, &str, &str, &str); 10] = [
         "bad-expression",
         "/tasks/0/retry/0/expression",
     ),
-    // An interval with a start and an end, which the same specifications don't allow.
-    ("0.6", "Start Definition", "bad-interval", "/start/schedule"),
-    ("0.7", "Start Definition", "bad-interval", "/start/schedule"),
-    ("0.8", "Start Definition", "bad-interval", "/start/schedule"),
     // It is under 'timeouts' since 0.7.
     (
         "0.9",
@@ -84,13 +80,6 @@ const FAULTS: [(&str, &str, &str, &str); 10] = [
         "Susbscribe Definition",
         "unknown-property",
         "/states/0/actions/0/eventRef",
-    ),
-    // References to errors have 'refName', 'type', 'status' and 'instance'.
-    (
-        "0.9",
-        "Error Handler Definition",
-        "unknown-property",
-        "/errors/handlers/0/when/0/error",
     ),
 ];
 

@@ -260,7 +260,7 @@ mod tests {
     fn other_files_are_rejected() {
         let why = |text: &str| Export::parse(text.as_bytes()).unwrap_err().to_string();
         assert!(why("{").starts_with("the export cannot be read"));
-        assert!(why(r#"{"recording": 2}"#).contains("form 2"));
+        assert!(why(r#"{"recording": 2}"#).contains("format 2"));
         let empty = r#"{"recording": 1, "instances": [], "definitions": []}"#;
         assert_eq!(why(empty), "the export holds no instance");
         assert!(why(r#"{"before": 0, "entries": []}"#).contains("swirl record ID --export FILE"));
