@@ -202,7 +202,7 @@ async fn beginnings(dev: &Dev, id: &str) {
     let shared = ids.iter().map(|id| &id[..1]).find(|digit| of(digit) > 1);
     let (code, out, err) = dev.run(&["cancel", shared.unwrap()]);
     assert_eq!((code, out.as_str()), (Some(2), ""), "{err}");
-    assert!(err.contains("give more digits\n  "), "{err}");
+    assert!(err.contains("use more digits\n  "), "{err}");
 
     let digits = (1..id.len()).find(|count| of(&id[..*count]) == 1);
     let beginning = &id[..digits.unwrap()];
